@@ -1,0 +1,1 @@
+"""Retry and recovery for chat turns over coding agents."""

@@ -1,0 +1,194 @@
+"""What arrived, before anyone decided what it means.
+
+One normalised view of a failure, with one constructor per surface.  Any field may be missing; no
+constructor raises on what a provider sent.
+"""
+
+from __future__ import annotations
+
+import errno as errno_table
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+from attrs import field, frozen
+
+from orchestrator.failure.verdict import Delivery
+
+_NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
+_MAX_CHAIN = 8
+"""Causes followed behind an exception; a longer chain says nothing new."""
+
+
+class Surface(StrEnum):
+    """Where the failure was seen."""
+
+    ACP_ERROR = "acp_error"
+    HTTP = "http"
+    EXCEPTION = "exception"
+    EXIT = "exit"
+    STDERR = "stderr"
+    TEXT_CHUNK = "text_chunk"
+    RECORD = "record"
+    ENVELOPE = "envelope"
+
+
+@frozen
+class RawFailure:
+    """One failure as it arrived.  Build it with the constructor named after the surface."""
+
+    surface: Surface
+    code: int | None = None
+    """JSON-RPC error code."""
+    message: str = ""
+    """The surface's own sentence: JSON-RPC message, exception text or chunk text."""
+    data: object = None
+    """JSON-RPC data, or the typed record or envelope: any JSON value."""
+    status: int | None = None
+    """HTTP status."""
+    headers: Mapping[str, str] = field(default=_NO_HEADERS, eq=False)
+    """HTTP headers, names in lower case."""
+    body: object = None
+    """HTTP body: a JSON value, or text."""
+    exception_types: tuple[str, ...] = ()
+    """Qualified type names of a live exception and its causes, outermost first."""
+    causes: tuple[str, ...] = ()
+    """Texts of the causes behind the outermost exception."""
+    errno: int | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    stderr: str = ""
+    message_id: str | None = None
+    """Id of a text chunk; adapters write failures without one, models never do."""
+    delivery: Delivery | None = None
+    host: str = ""
+    """Peer that did not answer, where the host program knows it."""
+
+    @classmethod
+    def acp_error(
+        cls, code: int | None = None, message: str | None = None, data: object = None
+    ) -> RawFailure:
+        """A JSON-RPC error of an ACP agent; `data` is an object, text, or text that holds JSON."""
+        return cls(Surface.ACP_ERROR, code=_integer(code), message=_text(message), data=data)
+
+    @classmethod
+    def http(
+        cls,
+        status: int | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: object = None,
+    ) -> RawFailure:
+        """An HTTP answer; `body` is a JSON value, text, or bytes (read as UTF-8)."""
+        if isinstance(body, bytes | bytearray):
+            body = bytes(body).decode("utf-8", "replace")
+        lowered = {str(k).lower(): str(v) for k, v in (headers or {}).items()}
+        return cls(
+            Surface.HTTP,
+            status=_integer(status),
+            headers=MappingProxyType(lowered),
+            body=body,
+        )
+
+    @classmethod
+    def exception(
+        cls, error: BaseException, *, delivery: Delivery | None = None, host: str = ""
+    ) -> RawFailure:
+        """A live exception, with the chain of its causes."""
+        chain = _chain(error)
+        return cls(
+            Surface.EXCEPTION,
+            message=_safe_str(chain[0]),
+            exception_types=tuple(f"{type(e).__module__}.{type(e).__qualname__}" for e in chain),
+            causes=tuple(_safe_str(e) for e in chain[1:]),
+            errno=next((n for e in chain if (n := _errno(e)) is not None), None),
+            delivery=delivery,
+            host=host,
+        )
+
+    @classmethod
+    def exception_text(cls, text: str | None, *, type_name: str = "") -> RawFailure:
+        """An exception of which only the printed text is left."""
+        types = (type_name,) if type_name else ()
+        return cls(Surface.EXCEPTION, message=_text(text), exception_types=types)
+
+    @classmethod
+    def exit(
+        cls,
+        exit_code: int | None = None,
+        *,
+        signal: int | None = None,
+        stderr: str | None = None,
+        delivery: Delivery | None = None,
+    ) -> RawFailure:
+        """The end of a process; a negative exit code is a signal, as `subprocess` reports it."""
+        code = _integer(exit_code)
+        signum = _integer(signal)
+        if signum is None and code is not None and code < 0 and -code < 65:  # noqa: PLR2004 - NSIG
+            signum = -code
+        return cls(
+            Surface.EXIT, exit_code=code, signal=signum, stderr=_text(stderr), delivery=delivery
+        )
+
+    @classmethod
+    def from_stderr(cls, text: str | None, *, delivery: Delivery | None = None) -> RawFailure:
+        """What a live or ended process wrote to stderr, with no exit code."""
+        return cls(Surface.STDERR, stderr=_text(text), delivery=delivery)
+
+    @classmethod
+    def text_chunk(cls, text: str | None, *, message_id: str | None = None) -> RawFailure:
+        """Text that an adapter wrote into the transcript in place of an error."""
+        return cls(Surface.TEXT_CHUNK, message=_text(text), message_id=message_id)
+
+    @classmethod
+    def from_record(cls, record: object) -> RawFailure:
+        """An agent's own sessionFailure record, as decoded JSON."""
+        return cls(Surface.RECORD, data=record)
+
+    @classmethod
+    def from_envelope(cls, envelope: object) -> RawFailure:
+        """An open `{type, message}` error, as decoded JSON."""
+        return cls(Surface.ENVELOPE, data=envelope)
+
+
+def _integer(value: object) -> int | None:
+    """A whole number or None: `True` is not a code and infinity is not a status."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return int(value) if value == value and abs(value) < 2**53 and value == int(value) else None  # noqa: PLR0124 - NaN
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _safe_str(error: BaseException) -> str:
+    """An exception's text; one whose `__str__` raises must not take the classifier down."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - foreign code
+        return ""
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """The exception and what stands behind it, each once, at most `_MAX_CHAIN`."""
+    chain: list[BaseException] = []
+    todo: list[BaseException | None] = [error]
+    while todo and len(chain) < _MAX_CHAIN:
+        current = todo.pop(0)
+        if current is None or any(current is seen for seen in chain):
+            continue
+        chain.append(current)
+        if isinstance(current, BaseExceptionGroup):
+            todo.extend(current.exceptions)
+        todo.append(current.__cause__ or current.__context__)
+        todo.extend(x for x in (getattr(current, "reason", None),) if isinstance(x, BaseException))
+        todo.extend(
+            x for x in (getattr(current, "os_error", None),) if isinstance(x, BaseException)
+        )
+    return chain
+
+
+def _errno(error: BaseException) -> int | None:
+    number = getattr(error, "errno", None)
+    return number if isinstance(number, int) and number in errno_table.errorcode else None

@@ -17,7 +17,7 @@ from attrs import field, frozen
 
 
 class Category(StrEnum):
-    """Broad visual group of an incident; drives an icon and an accessibility label, nothing else."""
+    """Broad visual group of an incident: an icon and an accessibility label, nothing else."""
 
     CONNECTION = "connection"
     ACCESS = "access"

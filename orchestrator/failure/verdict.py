@@ -89,7 +89,7 @@ class Context:
 
 @frozen
 class Verdict:
-    """One failure, understood.  Built by `classify`, or by `Verdict.of` where the host knows the kind."""
+    """One failure, understood.  Built by `classify`, or by `of` where the host knows the kind."""
 
     kind: Kind
     category: Category

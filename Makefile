@@ -28,7 +28,7 @@ imports: $(STAMP)
 	$(BIN)/lint-imports
 
 unit: $(STAMP)
-	$(BIN)/pytest -n 2 -q
+	$(BIN)/pytest -n 2 -q -m "not agents and not dashboards and not explore"
 
 explore: $(STAMP)
 	$(BIN)/python -m tests.turn.explore

@@ -1,0 +1,365 @@
+"""The observer that moves the series.
+
+`MetricsObserver` is called after each event that a turn machine handled.  It decides nothing and
+keeps nothing about a turn beyond its end.  A turn that lands at once costs three plain additions:
+they are folded into the collectors when somebody collects.  Everything else is counted where it
+happens, on children that were bound once.
+
+A turn's id appears only as an exemplar.  Made for one event loop; a scrape from another thread
+reads, and never loses a count.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Iterable
+from threading import Lock
+from typing import Any, Final, Protocol
+
+import prometheus_client as prometheus
+from attrs import define
+from prometheus_client.multiprocess import MultiProcessCollector
+
+from orchestrator.failure.kinds import Kind
+from orchestrator.incident.record import Record
+from orchestrator.metrics.collectors import build, children
+from orchestrator.metrics.series import (
+    OTHER,
+    RECOVERING,
+    RECOVERY_FAILED,
+    SERIES,
+    VERSION,
+    WAITING,
+    AttemptOutcome,
+    RecoveryOutcome,
+    RevisionKind,
+    StepOutcome,
+    TurnOutcome,
+)
+from orchestrator.settings.model import Metrics
+from orchestrator.turn.effects import (
+    Cancel,
+    Dispatch,
+    Drop,
+    Effect,
+    End,
+    Family,
+    How,
+    Publish,
+    Send,
+    Wait,
+)
+from orchestrator.turn.events import Began, Event, Failed, Finished, Recovered, Refused, Started
+
+
+class _Pending(Protocol):
+    @property
+    def family(self) -> Family: ...
+
+
+class _Ids(Protocol):
+    @property
+    def turn_id(self) -> str: ...
+    @property
+    def provider(self) -> str: ...
+
+
+class ObservedTurn(Protocol):
+    """What is read of a turn machine."""
+
+    @property
+    def ids(self) -> _Ids: ...
+    @property
+    def pending(self) -> _Pending | None: ...
+
+
+@define(eq=False)
+class _Track:
+    """A turn that met something other than an answer.  Gone with its end."""
+
+    turn: ObservedTurn
+    """Kept so that its identity is not given to another turn."""
+    pending: Family | None = None
+    """What will send next."""
+    last: Family | None = None
+    """What sent last; None is the turn's first send."""
+    recovered: bool = False
+    """A family that recovers has sent."""
+    failed_at: float | None = None
+    """When the turn first failed."""
+
+
+class MetricsObserver:
+    """Counts what turns do.  Call it after each event that a turn machine handled.
+
+    `registry` takes the collectors; by default each observer has its own.  Two observers in one
+    registry are refused by prometheus-client, as they would count the same thing twice.
+    """
+
+    def __init__(
+        self,
+        settings: Metrics | None = None,
+        registry: prometheus.CollectorRegistry | None = None,
+    ) -> None:
+        self.registry = prometheus.CollectorRegistry() if registry is None else registry
+        self.active: Callable[[], Iterable[Record]] = tuple
+        """Where to read the active incidents; whoever owns the ledgers sets it."""
+        self._providers = dict.fromkeys((*(settings or Metrics()).providers, OTHER))
+        self._many_processes = "PROMETHEUS_MULTIPROC_DIR" in os.environ
+        self._tracks: dict[int, _Track] = {}
+        self._started = self._ended = self._landed = self._folded = 0
+        self._last_landed = ""
+        self._lock = Lock()
+        self._bind()
+
+    # What is called ------------------------------------------------------------------------------
+
+    def __call__(self, turn: ObservedTurn, event: Event, effects: tuple[Effect, ...]) -> None:
+        if not effects:  # evidence, a late report, an early tick
+            return
+        last = effects[-1]
+        track = self._tracks.get(id(turn)) if self._tracks else None
+        if track is not None:
+            self._look(track, event, effects, last)
+        elif not self._shortest(turn, event, effects, last):
+            track = self._tracks[id(turn)] = _Track(turn)
+            self._look(track, event, effects, last)
+        if self._many_processes:
+            self._fold()
+
+    def resumed(self, turn: ObservedTurn) -> None:
+        """Take in a turn that was restored from a snapshot: no `Started` will come."""
+        self._started += 1
+        track = self._tracks[id(turn)] = _Track(turn)
+        self._move(track, (), turn.pending)
+
+    def sink_opened(self, name: str) -> None:
+        """Create the series of a sink or an observer, at 0."""
+        self._sink_errors.labels(name)
+        self._sink_disabled.labels(name)
+
+    def sink_failed(self, name: str) -> None:
+        self._sink_errors.labels(name).inc()
+
+    def sink_switched_off(self, name: str) -> None:
+        self._sink_disabled.labels(name).set(1)
+
+    def settings_loaded(self, *, ok: bool, at: float) -> None:
+        """Tell whether settings were taken over; `at` is POSIX seconds."""
+        self._reload_ok.set(ok)
+        if ok:
+            self._reloaded_at.set(at)
+
+    def scraped(self) -> prometheus.CollectorRegistry:
+        """Return the registry to expose: all processes' when there is a multi-process directory."""
+        if not self._many_processes:
+            return self.registry
+        self._fold()
+        everything = prometheus.CollectorRegistry()
+        MultiProcessCollector(everything)  # type: ignore[no-untyped-call]
+        return everything
+
+    def refresh(self) -> None:
+        """Bring in what is only read when somebody collects.
+
+        A collection of our own registry does it.  Where other processes expose this one's numbers
+        (a multi-process directory), call it every few seconds.
+        """
+        self._fold()
+        counts = dict.fromkeys(self._incidents, 0)
+        for record in self.active():
+            counts[record.category, record.severity] += 1
+        for labels, count in counts.items():
+            self._incidents[labels].set(count)
+
+    # What it counts ------------------------------------------------------------------------------
+
+    def _shortest(
+        self, turn: ObservedTurn, event: Event, effects: tuple[Effect, ...], last: Effect
+    ) -> bool:
+        """Count an event on the shortest way from a message to its answer; False for any other."""
+        what = type(event)
+        if what is Started:
+            self._started += 1
+            return type(last) is Dispatch
+        if what is Began:
+            return type(last) is Send
+        if what is not Finished or type(last) is not End or last.outcome is not How.LANDED:
+            return False
+        self._landed += 1
+        self._ended += 1
+        self._last_landed = turn.ids.turn_id
+        if len(effects) > 1:
+            self._published(effects)
+        return True
+
+    def _look(self, track: _Track, event: Event, effects: tuple[Effect, ...], last: Effect) -> None:
+        """Count one tuple of a turn that is not on the shortest way to its answer."""
+        end = last if isinstance(last, End) else None
+        stopped = end is not None and end.outcome is How.STOPPED
+        if isinstance(event, Failed | Refused | Finished):
+            self._attempt_ended(track, event, stopped=stopped)
+        elif isinstance(event, Recovered):
+            done = StepOutcome.DONE if event.ok else StepOutcome.FAILED
+            self._steps[event.step, done].inc()
+        elif end is not None and any(type(effect) is Cancel for effect in effects):
+            self._attempt_closed(track, AttemptOutcome.STOPPED)
+        self._published(effects)
+        if isinstance(last, Wait):
+            self._backoff[last.family].observe(last.delay, exemplar(track.turn.ids.turn_id))
+        self._move(track, effects, None if end is not None else track.turn.pending)
+        if end is not None:
+            self._ended_as(track, event, end)
+
+    def _attempt_ended(
+        self, track: _Track, event: Failed | Refused | Finished, *, stopped: bool
+    ) -> None:
+        if isinstance(event, Finished):
+            outcome, kind = AttemptOutcome.LANDED, None
+        elif isinstance(event, Refused) or event.verdict.kind is Kind.CONTENT_REFUSED:
+            outcome, kind = AttemptOutcome.REFUSED, Kind.CONTENT_REFUSED
+        else:
+            outcome, kind = AttemptOutcome.FAILED, event.verdict.kind
+        # What an agent answers to a cancel says nothing about the provider.
+        self._attempt_closed(track, AttemptOutcome.STOPPED if stopped else outcome)
+        if kind is None or stopped:
+            return
+        if track.failed_at is None:
+            track.failed_at = event.now
+        provider = track.turn.ids.provider
+        provider = provider if provider in self._providers else OTHER
+        kind = kind if (kind, provider) in self._failures else Kind.UNKNOWN
+        self._failures[kind, provider].inc()
+        if kind is Kind.UNKNOWN:
+            self._unclassified[provider].inc()
+
+    def _attempt_closed(self, track: _Track, outcome: AttemptOutcome) -> None:
+        self._attempts[outcome].inc()
+        if track.last in _RECOVERING:
+            self._recoveries[track.last, _LED_TO[outcome]].inc()
+
+    def _move(self, track: _Track, effects: tuple[Effect, ...], pending: _Pending | None) -> None:
+        """Keep scheduled = sent + dropped + pending, family by family."""
+        old, new = track.pending, None if pending is None else pending.family
+        sent = next((e for e in effects if isinstance(e, Send)), None)
+        drop = next((e for e in effects if isinstance(e, Drop)), None)
+        if old is not None and (sent or drop or new is not old):
+            self._pending[old].dec()
+            if sent:
+                self._sent[old].inc()
+                track.recovered = track.recovered or old in _RECOVERING
+            else:
+                self._dropped[old, drop.reason if drop else RECOVERY_FAILED].inc()
+                if old in _RECOVERING:
+                    led_to = RecoveryOutcome.DROPPED if drop else RecoveryOutcome.FAILED
+                    self._recoveries[old, led_to].inc()
+            track.pending = old = None
+        if sent:
+            track.last = sent.family
+        if new is not None and old is None:
+            self._scheduled[new].inc()
+            self._pending[new].inc()
+            track.pending = new
+
+    def _ended_as(self, track: _Track, event: Event, end: End) -> None:
+        turn, family = track.turn, track.last
+        self._turns[_outcome(track, end.outcome)].inc(1, exemplar(turn.ids.turn_id))
+        self._ended += 1
+        del self._tracks[id(turn)]
+        if family is None:
+            return
+        if end.outcome is How.LANDED and isinstance(event, Finished):
+            took = max(0.0, event.now - (event.now if track.failed_at is None else track.failed_at))
+            self._took[family].observe(took, exemplar(turn.ids.turn_id))
+        if end.outcome is How.FAILED and family in WAITING and _wanted_more(event):
+            self._exhausted[family].inc()
+
+    def _published(self, effects: tuple[Effect, ...]) -> None:
+        for effect in effects:
+            if type(effect) is Publish:
+                first = effect.record.revision == 1
+                revision = RevisionKind.FIRST if first else RevisionKind.UPDATE
+                self._records[effect.record.severity, revision].inc()
+
+    def _fold(self) -> None:
+        with self._lock:
+            landed, ended = self._landed, self._ended
+            new = landed - self._folded
+            if new:
+                self._turns[TurnOutcome.LANDED_CLEAN].inc(new - 1)
+                self._turns[TurnOutcome.LANDED_CLEAN].inc(1, exemplar(self._last_landed))
+                self._attempts[AttemptOutcome.LANDED].inc(new)
+                self._folded = landed
+            self._in_progress.set(self._started - ended)
+
+    # How it is laid out --------------------------------------------------------------------------
+
+    def _bind(self) -> None:
+        """Build every collector, create every label set at 0 and keep its children at hand."""
+        built = {series.name: build(series, self.registry) for series in SERIES}
+        for name in ("turns_total", "attempts_total", "turns_in_progress"):
+            built[name].before = self._fold
+        built["incidents_active"].before = self.refresh
+        bound: dict[str, dict[Any, Any]] = {
+            series.name: children(series, built[series.name], self._providers) for series in SERIES
+        }
+        self._turns = bound["turns_total"]
+        self._in_progress = built["turns_in_progress"]
+        self._pending = bound["turns_pending"]
+        self._attempts = bound["attempts_total"]
+        self._failures = bound["failures_total"]
+        self._unclassified = bound["unclassified_total"]
+        self._scheduled = bound["retries_scheduled_total"]
+        self._sent = bound["retries_sent_total"]
+        self._dropped = bound["retries_dropped_total"]
+        self._exhausted = bound["ladder_exhausted_total"]
+        self._recoveries = bound["recoveries_total"]
+        self._steps = bound["recovery_steps_total"]
+        self._backoff = bound["backoff_seconds"]
+        self._took = bound["time_to_recovery_seconds"]
+        self._incidents = bound["incidents_active"]
+        self._records = bound["records_published_total"]
+        self._sink_errors = built["sink_errors_total"]
+        self._sink_disabled = built["sink_disabled"]
+        self._reload_ok = built["settings_last_reload_successful"]
+        self._reloaded_at = built["settings_last_reload_success_timestamp_seconds"]
+        self._reload_ok.set(1)
+        bound["build_info"][VERSION, platform.python_version()].set(1)
+
+
+_RECOVERING: Final = frozenset(RECOVERING)
+_LED_TO: Final = {
+    AttemptOutcome.LANDED: RecoveryOutcome.LANDED,
+    AttemptOutcome.FAILED: RecoveryOutcome.FAILED,
+    AttemptOutcome.REFUSED: RecoveryOutcome.FAILED,
+    AttemptOutcome.STOPPED: RecoveryOutcome.DROPPED,
+}
+
+_LONGEST_EXEMPLAR: Final = 128 - len("turn_id")
+"""OpenMetrics allows 128 characters for names and values together."""
+
+
+def exemplar(turn_id: str) -> dict[str, str] | None:
+    """Label a sample with its turn.  A cut id would name no turn, so a long one is left out."""
+    return {"turn_id": turn_id} if 0 < len(turn_id) <= _LONGEST_EXEMPLAR else None
+
+
+def _wanted_more(event: Event) -> bool:
+    """Tell a ladder that came to its end from one that another failure or a budget cut short."""
+    return isinstance(event, Failed) and event.verdict.transient and event.live.may_retry
+
+
+def _outcome(track: _Track, how: How) -> TurnOutcome:
+    if how is How.LANDED and track.recovered:
+        return TurnOutcome.LANDED_AFTER_RECOVERY
+    retried = track.last is not None
+    return _OUTCOMES.get((how, retried)) or TurnOutcome(how)
+
+
+_OUTCOMES: Final = {
+    (How.LANDED, False): TurnOutcome.LANDED_CLEAN,
+    (How.LANDED, True): TurnOutcome.LANDED_AFTER_RETRY,
+    (How.FAILED, False): TurnOutcome.FAILED_AT_ONCE,
+    (How.FAILED, True): TurnOutcome.FAILED_AFTER_RETRY,
+}

@@ -1,0 +1,324 @@
+"""An agent's process: found once, started behind a keeper, spoken to through pipes, killed whole.
+
+Reads and writes go straight to the pipes, on asyncio and trio alike, so that a write knows how
+much of a frame left us: that is what `delivery` says, and what decides whether a prompt may ever
+be sent again as it was.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+from anyio import to_thread
+from attrs import define, field, frozen
+
+from orchestrator.acp import keeper
+from orchestrator.acp.framing import Frame, FrameReader
+from orchestrator.failure.raw import RawFailure
+from orchestrator.failure.verdict import Delivery
+
+_READ_BYTES: Final = 256 * 1024
+_STDERR_BYTES: Final = 16 * 1024
+_KILL_S: Final = 5.0
+"""How long a killed tree may take to be reported gone."""
+
+
+class WireError(Exception):
+    """The pipe to the agent is of no use any more; `raw` says why, for the classifier."""
+
+    def __init__(self, raw: RawFailure) -> None:
+        super().__init__(raw.message or raw.surface)
+        self.raw = raw
+
+
+class CommandMissingError(Exception):
+    """No such program; the text is one sentence for the user."""
+
+
+@frozen
+class Command:
+    """What to start, resolved: the first word is an absolute path."""
+
+    argv: tuple[str, ...]
+    folder: str
+    """Where the agent runs."""
+    env: Mapping[str, str] | None = None
+    """Its whole environment; None inherits ours."""
+
+    @property
+    def name(self) -> str:
+        """The program's own name, for people: never a path."""
+        return Path(self.argv[0]).name
+
+
+def resolve(
+    words: Sequence[str], *, folder: str | None = None, env: Mapping[str, str] | None = None
+) -> Command:
+    """Find the program once.  A name is looked up in PATH, never in the session's folder.
+
+    A checkout must not be able to put its own `claude` in front of the user's; so entries of PATH
+    that are relative, or lie in the folder, are passed over.  A path that the user wrote is taken
+    as it is.  Raises CommandMissingError.
+    """
+    if not words or not words[0]:
+        raise CommandMissingError("No agent command was given; put it after `--`.")
+    home = Path(folder or Path.cwd()).resolve()
+    if not home.is_dir():
+        raise CommandMissingError(f"The session's folder {home.name} is not there.")
+    word = words[0]
+    if os.sep in word:
+        path = Path(word).expanduser().absolute()
+        if not os.access(path, os.X_OK) or path.is_dir():
+            raise CommandMissingError(
+                f"{path.name} is not a program that can be run; check its path."
+            )
+    else:
+        path = _search(word, home, (os.environ if env is None else env).get("PATH", os.defpath))
+    return Command((str(path), *words[1:]), str(home), env)
+
+
+def _search(name: str, folder: Path, path_variable: str) -> Path:
+    entries = [Path(e) for e in path_variable.split(os.pathsep) if Path(e).is_absolute()]
+    outside = [str(e) for e in entries if not e.resolve().is_relative_to(folder)]
+    found = shutil.which(name, path=os.pathsep.join(outside)) if outside else None
+    if found:
+        return Path(found)
+    if shutil.which(name, path=path_variable):
+        raise CommandMissingError(
+            f"{name} was found only inside the session's folder; write its full path to run it."
+        )
+    raise CommandMissingError(f"{name} was not found; install it, or write its full path.")
+
+
+@frozen
+class Exit:
+    """How a process ended."""
+
+    code: int | None
+    """Its exit code, negative for a signal; None where nobody can say."""
+
+
+@define(eq=False)
+class AgentProcess:
+    """One run of an agent.  `start` it, keep `tend` running beside it, `kill` it at the end."""
+
+    command: Command
+    stall_s: float
+    """A write without progress for this long has stalled."""
+    pid: int | None = None
+    exit: Exit | None = None
+    frames: FrameReader = field(factory=FrameReader)
+    _keeper: subprocess.Popen[bytes] = field(init=False)
+    _stdin: int = field(init=False)
+    _stdout: int = field(init=False)
+    _stderr: int = field(init=False)
+    _status: int = field(init=False)
+    _lifeline: int = field(init=False)
+    _tail: bytearray = field(factory=bytearray)
+    _writing: anyio.Lock = field(factory=anyio.Lock)
+    _gone: anyio.Event = field(factory=anyio.Event)
+    _refused: str = ""
+
+    async def start(self) -> None:
+        """Start the keeper, and through it the agent."""
+        in_r, self._stdin = os.pipe()
+        self._stdout, out_w = os.pipe()
+        self._stderr, err_w = os.pipe()
+        self._status, status_w = os.pipe()
+        life_r, self._lifeline = os.pipe()
+        theirs = (in_r, out_w, err_w, status_w, life_r)
+        try:
+            self._keeper = await to_thread.run_sync(self._spawn, *theirs)
+        except OSError as error:
+            self._close_ours()
+            raise WireError(RawFailure.exception(error, delivery=Delivery.NOT_SENT)) from error
+        finally:
+            for fd in theirs:
+                os.close(fd)
+        for fd in (self._stdin, self._stdout, self._stderr, self._status):
+            os.set_blocking(fd, False)
+
+    def _spawn(
+        self, stdin: int, stdout: int, stderr: int, status: int, lifeline: int
+    ) -> subprocess.Popen[bytes]:
+        script = [sys.executable, "-I", "-S", keeper.__file__, str(lifeline), str(status)]
+        return subprocess.Popen(  # noqa: S603 - the command is the user's own
+            [*script, *self.command.argv],
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            cwd=self.command.folder,
+            env=None if self.command.env is None else dict(self.command.env),
+            pass_fds=(lifeline, status),
+            start_new_session=True,
+        )
+
+    async def tend(self) -> None:
+        """Read stderr and the keeper's reports until the whole tree is gone."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._read_stderr)
+            await self._read_status()
+            tasks.cancel_scope.cancel()
+
+    async def _read_stderr(self) -> None:
+        while data := await _read(self._stderr):
+            self._tail += data
+            del self._tail[:-_STDERR_BYTES]
+
+    async def _read_status(self) -> None:
+        held = b""
+        while data := await _read(self._status):
+            *lines, held = (held + data).split(b"\n")
+            for line in lines:
+                self._report(json.loads(line))
+        with anyio.CancelScope(shield=True):
+            await to_thread.run_sync(self._keeper.wait)
+            if self.pid is not None and self._keeper.returncode != 0:
+                # Somebody killed the keeper.  The kernel kills the agent; its group is ours to do.
+                await to_thread.run_sync(keeper.kill_orphans, self.pid)
+        if self.exit is None:
+            self.exit = Exit(None)
+        self._drain_stderr()
+        self._gone.set()
+
+    def _report(self, fact: dict[str, Any]) -> None:
+        if "pid" in fact:
+            self.pid = fact["pid"]
+        elif "refused" in fact:
+            self._refused = fact["text"]
+            self.exit = Exit(127)
+        elif "exit" in fact:
+            self.exit = Exit(fact["exit"])
+
+    def _drain_stderr(self) -> None:
+        """What the agent wrote last is still in the pipe when its end is reported."""
+        try:
+            while data := os.read(self._stderr, _READ_BYTES):
+                self._tail += data
+                del self._tail[:-_STDERR_BYTES]
+        except OSError:
+            return
+
+    @property
+    def stderr_tail(self) -> str:
+        """The end of what the agent wrote to stderr."""
+        return self._tail.decode("utf-8", "replace")
+
+    async def receive(self) -> list[Frame] | None:
+        """The next frames; None at the end of the stream."""
+        data = await _read(self._stdout)
+        if data:
+            return self.frames.feed(data)
+        return self.frames.end() or None
+
+    async def send(self, line: bytes) -> None:
+        """Write one whole line.  Raises WireError, whose `delivery` says how much of it left.
+
+        A frame is never torn by a cancellation: the write ends, or the wire is unusable.
+        """
+        with anyio.CancelScope(shield=True):
+            async with self._writing:
+                await self._write(line)
+
+    async def _write(self, line: bytes) -> None:
+        left = memoryview(line)
+        while left:
+            try:
+                left = left[os.write(self._stdin, left) :]
+                continue
+            except BlockingIOError:
+                pass  # the pipe is full
+            except OSError as error:
+                raise _broken(error) from error
+            try:
+                with anyio.fail_after(self.stall_s):
+                    await anyio.wait_writable(self._stdin)
+            except TimeoutError:
+                partly = len(left) < len(line)
+                self._stdin = _close(self._stdin)
+                stalled = BrokenPipeError("the agent stopped reading its input")
+                raise WireError(
+                    RawFailure.exception(
+                        stalled, delivery=Delivery.AMBIGUOUS if partly else Delivery.NOT_SENT
+                    )
+                ) from None
+            except (OSError, anyio.ClosedResourceError) as error:
+                raise _broken(error) from error
+
+    async def ended(self) -> Exit:
+        """Wait until the whole tree is gone."""
+        await self._gone.wait()
+        return self.exit or Exit(None)
+
+    def failure(self, *, delivery: Delivery | None = None) -> RawFailure:
+        """This process's end as a failure.  Ask once it has ended."""
+        if self._refused:
+            return RawFailure.exit(127, stderr=self._refused, delivery=Delivery.NOT_SENT)
+        code = self.exit.code if self.exit else None
+        return RawFailure.exit(code, stderr=self.stderr_tail, delivery=delivery)
+
+    async def close(self, grace_s: float) -> None:
+        """Say goodbye: close stdin, give the agent a moment, then kill what is left."""
+        with anyio.CancelScope(shield=True):
+            async with self._writing:
+                self._stdin = _close(self._stdin)
+            with anyio.move_on_after(grace_s):
+                await self._gone.wait()
+        await self.kill()
+
+    async def kill(self) -> None:
+        """Kill the whole tree and wait until it is gone.  Needs `tend` to be running."""
+        self._lifeline = _close(self._lifeline)
+        with anyio.CancelScope(shield=True):
+            with anyio.move_on_after(_KILL_S) as patience:
+                await self._gone.wait()
+            if patience.cancelled_caught:
+                self._keeper.kill()
+                if self.pid is not None:
+                    keeper.kill_group(self.pid)
+                await self._gone.wait()
+        self._close_ours()
+
+    def _close_ours(self) -> None:
+        self._stdin = _close(self._stdin)
+        self._stdout = _close(self._stdout)
+        self._stderr = _close(self._stderr)
+        self._status = _close(self._status)
+        self._lifeline = _close(self._lifeline)
+
+
+def _broken(error: Exception) -> WireError:
+    """A pipe that broke under a write: the frame's end never arrived, so nothing was delivered."""
+    return WireError(RawFailure.exception(error, delivery=Delivery.NOT_SENT))
+
+
+async def _read(fd: int) -> bytes:
+    """Read what is there, or wait for it; empty at the end and on a closed pipe."""
+    while fd >= 0:
+        try:
+            return os.read(fd, _READ_BYTES)
+        except BlockingIOError:
+            pass  # nothing there yet
+        except OSError:
+            break
+        try:
+            await anyio.wait_readable(fd)
+        except (OSError, anyio.ClosedResourceError):
+            break
+    return b""
+
+
+def _close(fd: int) -> int:
+    """Close once; the returned -1 takes the descriptor's place."""
+    if fd >= 0:
+        anyio.notify_closing(fd)
+        os.close(fd)
+    return -1

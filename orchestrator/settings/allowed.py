@@ -37,7 +37,7 @@ class Allowed(ABC):
     def __call__(self, _: object, attribute: Attribute[Any], value: object) -> None:
         """Raise ValueError that names the field, the value and the range."""
         if not self.takes(value):
-            raise ValueError(f"{attribute.name}: {sentence(value, self.words)}")
+            raise ValueError(f"{attribute.name}: {sentence(shown(value), self.words)}")
 
 
 @frozen
@@ -155,9 +155,9 @@ class Texts(Allowed):
         return {"type": "array", "items": line, "maxItems": self.most, "uniqueItems": True}
 
 
-def sentence(value: object, words: str) -> str:
+def sentence(value: str, words: str) -> str:
     """The one sentence for a value that is not allowed."""
-    return f"{shown(value)} is not allowed; {words} is"
+    return f"{value} is not allowed; {words} is"
 
 
 def plain(number: float) -> str:

@@ -78,7 +78,9 @@ class Ladders:
     busy_retries: int = _tunable(
         3, Whole(0, 100), "While the agent says that another prompt is running."
     )
-    busy_first_s: float = _tunable(1.5, Seconds(0, 3600), "Wait before the first of them.")
+    busy_first_s: float = _tunable(
+        1.5, Seconds(0, 3600), "Wait before the first retry while it is busy."
+    )
 
 
 @frozen
@@ -250,4 +252,4 @@ def contradictions(value_of: Callable[[str], Any]) -> Iterator[tuple[Bound, str]
         value, other = value_of(bound.path), value_of(bound.other)
         if not bound.holds(value, other):
             words = f"{plain(other)} {bound.word} (what {bound.other} says)"
-            yield bound, sentence(value, words)
+            yield bound, sentence(plain(value), words)

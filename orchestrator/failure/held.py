@@ -29,6 +29,7 @@ _BLANK_LINE: Final = "\n\n"
 """How the adapter ends a whole chunk that holds an error."""
 _MAX_ENVELOPE: Final = 1_000_000
 """Characters of text that are tried as JSON; a longer one is kept whole."""
+_HTTP_STATUSES: Final = range(100, 600)
 _ASIDE: Final = frozenset(
     (
         "available_commands_update",
@@ -142,7 +143,7 @@ def told(texts: Iterable[str]) -> RawFailure | None:
     read = dict.fromkeys(_unwrapped(text.strip()) for text in texts if text.strip())
     if not read:
         return None
-    statuses = {status for _, status in read if status is not None}
+    statuses = {status for _, status in read if status in _HTTP_STATUSES}
     raw = RawFailure.text_chunk(_BLANK_LINE.join(message for message, _ in read))
     return evolve(raw, status=statuses.pop()) if len(statuses) == 1 else raw
 

@@ -50,10 +50,10 @@ def negotiated(capabilities: object) -> bool:
 
 def declares(declaration: Mapping[str, Any], capability: str) -> bool:
     """A whole version of 1 or more, and a list that holds exactly this name."""
-    version = whole(declaration.get("version"))
     names = declaration.get("capabilities")
     # A list only: `in` on the string "sessionFailure" would be true.
-    return version is not None and version >= 1 and isinstance(names, list) and capability in names
+    named = isinstance(names, list) and capability in names
+    return named and _is_version(declaration.get("version"))
 
 
 def advertise(capabilities: object, result: Mapping[str, Any]) -> dict[str, Any]:
@@ -61,15 +61,22 @@ def advertise(capabilities: object, result: Mapping[str, Any]) -> dict[str, Any]
 
     Real adapters answer as soon as the client's `air` is an object, even one with a bad version.
     """
-    if _air(capabilities) is None:
-        return dict(result)
-    return _with(result, lambda air: {"capabilities": _names(air)})
+    return dict(result) if _air(capabilities) is None else _naming(result)
 
 
 def declare(capabilities: object) -> dict[str, Any]:
     """`clientCapabilities` that declare the extension to an agent, neighbours kept."""
-    known = capabilities if isinstance(capabilities, Mapping) else {}
-    return _with(known, lambda air: {"capabilities": _names(air)})
+    return _naming(capabilities if isinstance(capabilities, Mapping) else {})
+
+
+def withdraw(part: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of a declaration or an answer that no longer names the extension."""
+    air = _air(part)
+    names = air.get("capabilities") if air is not None else None
+    if air is None or not isinstance(names, list) or CAPABILITY not in names:
+        return dict(part)
+    others = [name for name in names if name != CAPABILITY]
+    return _placed(part, {**air, "capabilities": others} if others else _less(air, "capabilities"))
 
 
 def takes_notices(capabilities: object) -> bool:
@@ -107,7 +114,9 @@ def encode(record: Record) -> dict[str, Any]:
 
 def attach(part: Mapping[str, Any], record: Record) -> dict[str, Any]:
     """A copy of a result or an update that carries the record, all neighbours kept."""
-    return _with(part, lambda _: {CAPABILITY: encode(record)})
+    air = _air(part) or _NOTHING
+    rest = _less(air, "version")
+    return _placed(part, {"version": _version(air), **rest, CAPABILITY: encode(record)})
 
 
 def detach(part: Mapping[str, Any]) -> dict[str, Any]:
@@ -115,10 +124,7 @@ def detach(part: Mapping[str, Any]) -> dict[str, Any]:
     air = _air(part)
     if air is None or CAPABILITY not in air:
         return dict(part)
-    rest = {key: value for key, value in air.items() if key not in {CAPABILITY, "version"}}
-    if rest and "version" in air:
-        rest = {"version": air["version"], **rest}
-    return _replaced(part, _PATH, rest)
+    return _placed(part, _less(air, CAPABILITY))
 
 
 def response(result: Mapping[str, Any], record: Record) -> dict[str, Any]:
@@ -275,22 +281,40 @@ def _air(part: object) -> Mapping[str, Any] | None:
     return part if isinstance(part, Mapping) else None
 
 
-def _with(part: Mapping[str, Any], make: Any) -> dict[str, Any]:
-    """A copy whose `air` has the made keys, a readable version first, and all it had before."""
+def _naming(part: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy that names the extension.
+
+    The other names stay only under a version that is one: repairing a bad version would switch on
+    what its peer had left off.
+    """
     air = _air(part) or _NOTHING
-    version = whole(air.get("version"))
-    kept = version if version is not None and version >= 1 else VERSION
-    return _replaced(part, _PATH, {"version": kept, **_without_version(air), **make(air)})
-
-
-def _without_version(air: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in air.items() if key != "version"}
-
-
-def _names(air: Mapping[str, Any]) -> list[Any]:
     names = air.get("capabilities")
-    known = list(names) if isinstance(names, list) else []
-    return known if CAPABILITY in known else [*known, CAPABILITY]
+    valid = _is_version(air.get("version"))
+    known = list(names) if valid and isinstance(names, list) else []
+    listed = known if CAPABILITY in known else [*known, CAPABILITY]
+    rest = _less(air, "version")
+    return _placed(part, {"version": _version(air), **rest, "capabilities": listed})
+
+
+def _version(air: Mapping[str, Any]) -> int:
+    """The version a peer already named, or ours."""
+    version = whole(air.get("version"))
+    return VERSION if version is None or version < 1 else version
+
+
+def _is_version(value: object) -> bool:
+    version = whole(value)
+    return version is not None and version >= 1
+
+
+def _less(air: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """What is left without a key; a version that says nothing about anything goes too."""
+    rest = {name: value for name, value in air.items() if name != key}
+    return {} if set(rest) == {"version"} else rest
+
+
+def _placed(part: Mapping[str, Any], air: dict[str, Any]) -> dict[str, Any]:
+    return _replaced(part, _PATH, air)
 
 
 def _replaced(

@@ -171,7 +171,7 @@ def sight(update: Mapping[str, Any]) -> Sight:
     content = update.get("content")
     if kind == "agent_message_chunk" and isinstance(content, Mapping):
         return Sight.CHUNK if isinstance(content.get("text"), str) else Sight.CONTENT
-    return Sight.ASIDE if kind in _ASIDE else Sight.CONTENT
+    return Sight.ASIDE if isinstance(kind, str) and kind in _ASIDE else Sight.CONTENT
 
 
 def _unwrapped(text: str) -> tuple[str, int | None]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterable
+from http import HTTPStatus
 from itertools import islice
 from typing import Annotated, Any, Final
 
@@ -112,12 +113,20 @@ def _position(cursor: str | None) -> int:
 _ACTIVE: Final = "Only those that are active, or only those that are not."
 _CURSOR: Final = "`next_cursor` of the page before."
 _LIMIT: Final = "Incidents in this page, at most."
-_PROBLEM: Final = ResponseSpec(
-    data_container=Problem, description="What is wrong.", media_type=MEDIA_TYPE
+
+
+def _problems(*statuses: int) -> dict[int, ResponseSpec]:
+    """Describe the problems of one operation; any can be asked for under a wrong name."""
+    spec = ResponseSpec(Problem, description="What is wrong.", media_type=MEDIA_TYPE)
+    return dict.fromkeys((*statuses, HTTPStatus.MISDIRECTED_REQUEST.value), spec)
+
+
+@get(
+    "/healthz",
+    summary="Is the process alive?",
+    responses=_problems(),
+    sync_to_thread=False,
 )
-
-
-@get("/healthz", summary="Is the process alive?", sync_to_thread=False)
 def healthz() -> Health:
     """Answer without touching anything else."""
     return Health("ok")
@@ -126,7 +135,7 @@ def healthz() -> Health:
 @get(
     "/readyz",
     summary="Can it take work?",
-    responses={503: _PROBLEM},
+    responses=_problems(503),
     sync_to_thread=False,
 )
 def readyz(state: State) -> Readiness:
@@ -140,6 +149,7 @@ def readyz(state: State) -> Readiness:
 @get(
     "/metrics",
     summary="The series, for Prometheus",
+    responses=_problems(),
     media_type=MediaType.TEXT,
     sync_to_thread=False,
 )
@@ -157,7 +167,7 @@ def metrics(request: Request[Any, Any, Any], state: State) -> Response[bytes]:
 @get(
     "/v1/incidents",
     summary="Incidents, oldest first",
-    responses={400: _PROBLEM},
+    responses=_problems(400),
     sync_to_thread=False,
 )
 def list_incidents(
@@ -185,7 +195,7 @@ def list_incidents(
 @get(
     "/v1/incidents/{incident_id:str}",
     summary="All revisions of one incident",
-    responses={404: _PROBLEM},
+    responses=_problems(404),
     sync_to_thread=False,
 )
 def show_incident(incident_id: Annotated[str, PathParameter()], state: State) -> IncidentHistory:

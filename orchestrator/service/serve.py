@@ -84,7 +84,7 @@ def read_address(text: str) -> Address:
         host, port = port, str(PORT)
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
-    elif ":" in host:
+    elif ":" in host or not text.strip():
         host, port = "", ""
     if not port.isascii() or not port.isdecimal() or int(port) > _HIGHEST_PORT:
         raise ValueError(

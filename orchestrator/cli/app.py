@@ -1,0 +1,162 @@
+"""The frame: finds the command, runs it, and is the one place where anything that goes wrong ends.
+
+No command shows a traceback.  What a user can mend is a `Halt`, raised where it is noticed; the
+rest is one sentence that asks for a report.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import Final
+
+from cyclopts import App, CycloptsError, Group, Parameter
+from rich.text import Text
+
+from orchestrator.cli.codes import EXITS, Exit, Halt
+from orchestrator.cli.commands import COMMANDS, EXAMPLES, GROUPS
+from orchestrator.cli.terminal import console, prose, show_error
+from orchestrator.failure.redact import scrub
+
+_NAME: Final = "orchestrator"
+_HELP: Final = ("--help", "-h")
+
+
+def build(*, listing: bool = False) -> App:
+    """The parser, with every command of the table registered by name.
+
+    With `listing`, it prints the help of the whole program without importing any command; else a
+    command's own help is its docstring.
+    """
+    app = App(
+        name=_NAME,
+        help="Retry and recovery for chat turns over coding agents.",
+        help_epilogue=_exit_codes() if listing else None,
+        help_format="plaintext",
+        version=_version,
+        default_parameter=Parameter(negative="", show_default=False),
+        group_commands=Group("Options", sort_key=len(GROUPS)),
+        suppress_keyboard_interrupt=False,
+        result_action="return_value",
+    )
+    groups = {name: Group(name, sort_key=order) for order, name in enumerate(GROUPS)}
+    for row in COMMANDS:
+        help_ = {"help": row.help} if listing else {}
+        app.command(row.target, name=row.name, group=groups[row.group], **help_)
+    return app
+
+
+def run(tokens: Sequence[str]) -> int:
+    """Run one command line and answer its exit code.  Never raises."""
+    own = list(tokens[: tokens.index("--")] if "--" in tokens else tokens)
+    as_json, plain = "--json" in own, "--no-color" in own
+    try:
+        try:
+            code = _dispatch(list(tokens), plain=plain)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise
+        except (KeyboardInterrupt, Exception) as error:  # noqa: BLE001 - nothing gets through
+            halt = _as_halt(error)
+            sys.stdout.flush()
+            show_error(halt, as_json=as_json, plain=plain)
+            return halt.exit
+    except BrokenPipeError:
+        return _close_quietly()
+    return code
+
+
+def _dispatch(tokens: list[str], *, plain: bool) -> int:
+    if not tokens:
+        _greet()
+        return Exit.OK
+    _known(tokens[0])
+    result = build(listing=tokens[0] in _HELP)(
+        tokens,
+        console=prose(sys.stdout, plain=plain),
+        error_console=console(sys.stderr, plain=plain),
+        exit_on_error=False,
+        print_error=False,
+        verbose=False,
+    )
+    return result if isinstance(result, int) else Exit.OK
+
+
+def _known(name: str) -> None:
+    """Refuse an unknown command here: the parser would import every command to suggest one."""
+    names = [row.name for row in COMMANDS]
+    if name.startswith("-") or name in names:
+        return
+    close = difflib.get_close_matches(name[:40], names, n=1)
+    hint = f"did you mean `{_NAME} {close[0]}`?" if close else f"commands: {', '.join(names)}"
+    raise Halt("usage", f"there is no command {name[:40]!r}", field="command", hint=hint)
+
+
+def _close_quietly() -> int:
+    """The reader went away: what the interpreter flushes at its end must go nowhere."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # not a real stream: nothing to flush
+            os.dup2(nowhere, stream.fileno())
+    return Exit.CLOSED_PIPE
+
+
+def _as_halt(error: BaseException) -> Halt:
+    if isinstance(error, Halt):
+        return error
+    if isinstance(error, CycloptsError):
+        return _usage(error)
+    if isinstance(error, KeyboardInterrupt):
+        return Halt("interrupted", "stopped by Ctrl-C")
+    return _unexpected(error)
+
+
+def _usage(error: CycloptsError) -> Halt:
+    chain = " ".join((_NAME, *(error.command_chain or ())))
+    field = ""
+    if error.argument is not None:
+        field = error.argument.name
+    message = " ".join(str(error).split())
+    return Halt("usage", message, field=field, hint=f"see `{chain} --help`")
+
+
+def _unexpected(error: BaseException) -> Halt:
+    where = error.__traceback__
+    while where is not None and where.tb_next is not None:
+        where = where.tb_next
+    place = f"{where.tb_frame.f_globals.get('__name__', '?')}:{where.tb_lineno}" if where else "?"
+    what = f"{type(error).__name__} at {place}: {scrub(str(error))}"
+    return Halt(
+        "unexpected",
+        f"this is a mistake of {_NAME} {_version()}: {what}",
+        hint="please report this line with the command you ran",
+    )
+
+
+def _version() -> str:
+    try:
+        return version("turn-orchestrator")
+    except PackageNotFoundError:  # run from a source tree that was never installed
+        return "unknown"
+
+
+def _greet() -> None:
+    """What a bare `orchestrator` prints: enough to take the next step."""
+    out = prose(sys.stdout)
+    out.print("Retry and recovery for chat turns over coding agents.\n")
+    width = max(len(row.name) for row in COMMANDS)
+    for row in COMMANDS:
+        out.print(Text.assemble("  ", (row.name.ljust(width), "bold"), f"  {row.help}"))
+    out.print("\nExamples:")
+    width = max(len(line) for line, _ in EXAMPLES)
+    for line, meaning in EXAMPLES:
+        out.print(Text.assemble("  ", (line.ljust(width), "cyan"), f"  {meaning}"))
+    out.print(f"\nMore: {_NAME} --help, {_NAME} COMMAND --help")
+
+
+def _exit_codes() -> str:
+    return "Exit codes: " + "; ".join(f"{code.value} {words}" for code, words in EXITS.items())

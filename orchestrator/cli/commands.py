@@ -1,0 +1,61 @@
+"""THE table of commands.  A new command is one row here and one function in its own file.
+
+The function's module is imported when the command is used, or its own help is asked for.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from attrs import frozen
+
+
+@frozen
+class Row:
+    """One command."""
+
+    name: str
+    target: str
+    """`module:function`, or `module:app` for a group of commands."""
+    help: str
+    group: str
+    """One of GROUPS."""
+
+
+GROUPS: Final = ("Run", "Tune", "Scrape", "Other")
+"""Headings of the help, in order."""
+
+
+COMMANDS: Final = (
+    Row(
+        "classify",
+        "orchestrator.cli.classify:classify",
+        "Say what raw failures are, one verdict a line.",
+        "Tune",
+    ),
+    Row(
+        "plan",
+        "orchestrator.cli.plan:plan",
+        "Print the exact waits that a family of retries makes.",
+        "Tune",
+    ),
+    Row(
+        "settings",
+        "orchestrator.cli.settings:app",
+        "Show, check and document the settings.",
+        "Tune",
+    ),
+    Row(
+        "completion",
+        "orchestrator.cli.completion:completion",
+        "Print a completion script for your shell.",
+        "Other",
+    ),
+)
+
+EXAMPLES: Final = (
+    ("orchestrator classify failures.jsonl", "what each raw failure is"),
+    ("orchestrator plan connection --seed 1", "the exact waits of a window"),
+    ("orchestrator settings show --origin", "where every setting comes from"),
+)
+"""What stands under the help of a bare `orchestrator`."""

@@ -159,6 +159,9 @@ class Watchdogs:
     silence_s: float = _tunable(
         600.0, Seconds(0), "Longest silence inside an attempt; a running tool's progress is life."
     )
+    tool_silence_s: float = _tunable(
+        3600.0, Seconds(0), "Longest silence while a tool runs; a long build prints nothing."
+    )
     handshake_s: float = _tunable(60.0, Seconds(0), "For initialize.")
     session_s: float = _tunable(60.0, Seconds(0), "For session/new and session/load.")
     cancel_s: float = _tunable(

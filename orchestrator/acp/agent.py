@@ -1,0 +1,402 @@
+"""Any agent that speaks the Agent Client Protocol, as the runner's `Agent`.
+
+One `AcpAgent` is one conversation.  Its native session may change under it: a dead process is
+replaced and the session loaded again, a lost or spoilt session becomes a new one that starts with
+a bounded text of what was said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum, auto
+from typing import Any, Final
+
+import anyio
+from attrs import define, field
+
+from orchestrator.acp.connection import Call, Connection, Reply
+from orchestrator.acp.intake import Intake, Listener
+from orchestrator.acp.memory import Memory, blocks
+from orchestrator.acp.options import Options
+from orchestrator.acp.process import WireError
+from orchestrator.acp.runtime import Runtime, StartFailedError
+from orchestrator.acp.watch import Watch
+from orchestrator.failure.held import is_command
+from orchestrator.failure.kinds import Category, Kind
+from orchestrator.failure.raw import RawFailure
+from orchestrator.failure.verdict import Cause, Delivery, Phase, Verdict
+from orchestrator.runner.agent import Attempt, AttemptEnd, RecoveryResult
+from orchestrator.turn.effects import Payload, Recover
+from orchestrator.turn.events import Step, StopReason
+
+_STALLED: Final = "The agent fell silent, so its answer was cut off."
+_CANARY: Final = "Answer with the single word: ready. Use no tools."
+
+
+class SessionFailedError(Exception):
+    """A session could not be opened or loaded."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__(verdict.title)
+        self.verdict = verdict
+
+
+class Missing(Enum):
+    """What the agent's native session does not know of the conversation."""
+
+    NOTHING = auto()
+    PARTIAL = auto()
+    """The cut-off answer: agents load a session without the text of a turn that was killed."""
+    EVERYTHING = auto()
+
+
+@define(eq=False)
+class Running:
+    """One prompt in flight."""
+
+    intake: Intake
+    watch: Watch
+    call: Call | None = None
+    cancelled: bool = False
+
+
+@define(eq=False)
+class AcpAgent:
+    """One conversation with an agent.  Hand it to a session of the orchestrator."""
+
+    runtime: Runtime
+    mcp_servers: Sequence[Mapping[str, Any]] = ()
+    canary_timeout_s: float = 30.0
+    session_id: str = ""
+    """The agent's own session id; recoveries change it.  Given at the start, it is loaded."""
+    options: Options = field(factory=Options)
+    memory: Memory = field(factory=Memory)
+    _generation: int = 0
+    """Of the process in which the session is open; 0 when it is in none."""
+    _missing: Missing = Missing.NOTHING
+    _running: Running | None = None
+    _said_before: int = 0
+    """Entries of the memory before the turn that is running."""
+
+    # --- the runner's side ------------------------------------------------------------------------
+
+    async def attempt(self, attempt: Attempt, /) -> AttemptEnd:
+        """Send the prompt and wait for its end, however the agent tells it."""
+        if attempt.number == 1:
+            self._said_before = len(self.memory)
+            self.memory.user(attempt.prompt)
+        try:
+            connection = await self.open()
+        except (StartFailedError, SessionFailedError) as error:
+            return error.verdict
+        prompt = [*self._reminder(attempt), *blocks(attempt.prompt)]
+        ear = _Remembering(attempt, self.memory)
+        running = Running(
+            Intake(ear, self.runtime.voice, is_command=is_command(blocks(attempt.prompt))),
+            Watch(self.runtime.watchdogs),
+        )
+        self._running = running
+        try:
+            return await self._prompt(connection, running, prompt)
+        finally:
+            self._running = None
+
+    async def cancel(self, attempt: Attempt, /, *, hard: bool) -> None:  # noqa: ARG002
+        """Ask the agent to stop; `hard` kills its whole tree."""
+        if hard:
+            await self.runtime.kill()
+        elif self._running is not None:
+            await self._ask_to_stop(self._running)
+
+    async def recover(self, recover: Recover, /) -> RecoveryResult:
+        """Do one step of a recovery."""
+        try:
+            return await self._step(recover)
+        except (StartFailedError, SessionFailedError) as error:
+            return RecoveryResult(ok=False, detail=error.verdict.title)
+        except WireError as error:
+            verdict = self.runtime.understand(error.raw, Phase.LOAD)
+            return RecoveryResult(ok=False, detail=verdict.title)
+        except TimeoutError:
+            return RecoveryResult(ok=False, detail="The agent did not answer in time.")
+
+    # --- one prompt -------------------------------------------------------------------------------
+
+    async def _prompt(
+        self, connection: Connection, running: Running, prompt: list[dict[str, Any]]
+    ) -> AttemptEnd:
+        params = {"sessionId": self.session_id, "prompt": prompt}
+        try:
+            running.call = await connection.call("session/prompt", params)
+            self._missing = Missing.NOTHING
+            reply = await self._reply_or_silence(running.call, running.watch)
+            if reply is None:
+                return await self._silent(running)
+        except WireError as error:
+            running.intake.lose()
+            return self._understand(error.raw)
+        except anyio.get_cancelled_exc_class():
+            with anyio.CancelScope(shield=True):
+                await self._ask_to_stop(running)
+            raise
+        end = running.intake.end(reply)
+        if running.cancelled and end is StopReason.END_TURN:
+            return StopReason.CANCELLED
+        return self._understand(end) if isinstance(end, RawFailure) else end
+
+    async def _reply_or_silence(self, call: Call, watch: Watch) -> Reply | None:
+        """The answer, or None once the agent was silent for too long."""
+        lost: WireError | None = None
+        async with anyio.create_task_group() as tasks:
+
+            async def guard() -> None:
+                await watch.expired()
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(guard)
+            try:
+                await call.wait()
+            except WireError as error:
+                lost = error
+            tasks.cancel_scope.cancel()
+        if lost is not None:
+            raise lost
+        return call.reply
+
+    async def _silent(self, running: Running) -> AttemptEnd:
+        """The watchdog's verdict: an agent that answers a cancel has stalled, another has died."""
+        if not running.cancelled:
+            await self._ask_to_stop(running)
+            assert running.call is not None  # noqa: S101 - it was sent
+            if await self._reply_or_silence(running.call, running.watch) is not None:
+                running.intake.lose()
+                return Verdict.of(
+                    Kind.CONNECTION_LOST,
+                    _STALLED,
+                    cause=Cause.STALLED,
+                    delivery=Delivery.SENT,
+                    rule="acp.watchdog",
+                )
+        await self.runtime.kill()
+        running.intake.lose()
+        return self._understand(RawFailure.exit(-9, delivery=Delivery.SENT))
+
+    async def _ask_to_stop(self, running: Running) -> None:
+        running.cancelled = True
+        running.watch.cancelled()
+        connection = self.runtime.connection
+        if connection is None or running.call is None:
+            return
+        try:
+            await connection.notify("session/cancel", {"sessionId": self.session_id})
+        except WireError:
+            return  # its end is on its way to whoever waits for the answer
+
+    def _understand(self, raw: RawFailure) -> Verdict:
+        return self.runtime.understand(raw, Phase.PROMPT, served=self.options.served)
+
+    def _reminder(self, attempt: Attempt) -> list[dict[str, Any]]:
+        """What goes in front of the prompt, so that the agent knows what it has to know."""
+        continues = attempt.payload is Payload.CONTINUE
+        text = ""
+        if self._missing is Missing.EVERYTHING:
+            text = self.memory.preface(upto=None if continues else self._said_before)
+        elif self._missing is Missing.PARTIAL and continues:
+            text = self.memory.partial()
+        return blocks(text) if text else []
+
+    # --- the session ------------------------------------------------------------------------------
+
+    async def open(self) -> Connection:
+        """A connection in which this conversation's session is open.
+
+        Raises StartFailedError or SessionFailedError.
+        """
+        connection = await self.runtime.ready()
+        if self._generation == self.runtime.generation:
+            return connection
+        if not self.session_id or not await self._load(connection):
+            await self._new(connection)
+        return connection
+
+    async def _new(self, connection: Connection) -> None:
+        reply = await self._session_request(connection, "session/new", self._place())
+        session_id = reply.fields.get("sessionId")
+        if reply.error is not None or not isinstance(session_id, str) or not session_id:
+            raise SessionFailedError(self._not_opened(reply))
+        self.runtime.detach(self.session_id)
+        self.session_id = session_id
+        self._missing = Missing.EVERYTHING
+        await self._opened(connection, reply)
+
+    async def _load(self, connection: Connection) -> bool:
+        """Open the session again.  False when this agent, or this session, can't be loaded.
+
+        What the agent replays of the history was shown before, so nobody listens meanwhile.
+        """
+        method = self._load_method()
+        if not method:
+            return False
+        self.runtime.detach(self.session_id)
+        params = {"sessionId": self.session_id, **self._place()}
+        reply = await self._session_request(connection, method, params)
+        if reply.error is not None:
+            return False
+        if self._missing is Missing.NOTHING:
+            self._missing = Missing.PARTIAL
+        await self._opened(connection, reply)
+        return True
+
+    def _load_method(self) -> str:
+        if self.runtime.can("loadSession"):
+            return "session/load"
+        return "session/resume" if self.runtime.can("sessionCapabilities", "resume") else ""
+
+    def _place(self) -> dict[str, Any]:
+        return {"cwd": self.runtime.command.folder, "mcpServers": list(self.mcp_servers)}
+
+    async def _opened(self, connection: Connection, reply: Reply) -> None:
+        self.options.learn(reply.fields)
+        self.runtime.attach(self.session_id, self)
+        self._generation = self.runtime.generation
+        for option_id, value in self.options.to_restore():
+            await self._set(connection, option_id, value)
+
+    async def _session_request(
+        self, connection: Connection, method: str, params: dict[str, Any]
+    ) -> Reply:
+        def close_late(reply: Reply) -> None:
+            self.runtime.close_late(connection, reply.fields.get("sessionId"))
+
+        budget_s = self.runtime.watchdogs.session_s
+        try:
+            return await connection.request(method, params, timeout_s=budget_s, on_late=close_late)
+        except TimeoutError:
+            text = f"{self.runtime.name} did not open a session within {budget_s:g} s."
+            raise SessionFailedError(Verdict.of(Kind.AGENT_START_TIMEOUT, text)) from None
+        except WireError as error:
+            raise SessionFailedError(self.runtime.understand(error.raw, Phase.LOAD)) from error
+
+    def _not_opened(self, reply: Reply) -> Verdict:
+        if reply.error is not None:
+            return self.runtime.understand(reply.raw(), Phase.HANDSHAKE)
+        text = f"{self.runtime.name} opened a session without an id; it can't be used."
+        return Verdict.of(Kind.AGENT_START_FAILED, text, rule="acp.session_new")
+
+    # --- recoveries -------------------------------------------------------------------------------
+
+    async def _step(self, recover: Recover) -> RecoveryResult:
+        match recover.step:
+            case Step.RESPAWN:
+                await self.runtime.replace()
+                await self.open()
+            case Step.RESET:
+                connection = await self.runtime.ready()
+                if not await self._load(connection):
+                    await self._new(connection)
+            case Step.DISCARD:
+                await self._new(await self.runtime.ready())
+            case Step.DEDICATED:
+                await self._new(await self.runtime.replace())
+            case Step.SWAP:
+                return await self._swap(await self.open(), recover.target)
+            case Step.CANARY:
+                return await self._canary(await self.open())
+        return RecoveryResult(ok=True, detail=self.session_id)
+
+    async def _swap(self, connection: Connection, model: str) -> RecoveryResult:
+        """Set another model and read it back; a silent no-op is a failure."""
+        option = self.options.model_option
+        if option is None:
+            return RecoveryResult(ok=False, detail="The agent offers no choice of model.")
+        if model not in (self.options.served or ()):
+            return RecoveryResult(ok=False, detail=f"The agent does not offer {model}.")
+        await self._set(connection, str(option.get("id")), model)
+        if self.options.model != model:
+            return RecoveryResult(ok=False, detail=f"The agent kept {self.options.model}.")
+        self.options.chosen[str(option.get("id"))] = model
+        return RecoveryResult(ok=True, detail=model)
+
+    async def _set(self, connection: Connection, option_id: str, value: Any) -> None:
+        params = {"sessionId": self.session_id, "configId": option_id, "value": value}
+        budget_s = self.runtime.watchdogs.session_s
+        reply = await connection.request("session/set_config_option", params, timeout_s=budget_s)
+        self.options.learn(reply.fields)
+
+    async def _canary(self, connection: Connection) -> RecoveryResult:
+        """Ask a fresh session of the same model for one word, to tell it from a spoilt session."""
+        with anyio.move_on_after(self.canary_timeout_s):
+            probe = AcpAgent(self.runtime, self.mcp_servers)
+            probe.options.chosen = dict(self.options.chosen)
+            await probe._new(connection)
+            try:
+                sung = await probe._sing(connection)
+            finally:
+                self.runtime.detach(probe.session_id)
+                self.runtime.close_session(connection, probe.session_id)
+            if sung:
+                return RecoveryResult(ok=True)
+            return RecoveryResult(ok=False, detail="A fresh session fails in the same way.")
+        return RecoveryResult(ok=False, detail="A fresh session does not answer either.")
+
+    async def _sing(self, connection: Connection) -> bool:
+        self._running = Running(Intake(_Deaf(), self.runtime.voice), Watch(self.runtime.watchdogs))
+        end = await self._prompt(connection, self._running, blocks(_CANARY))
+        return end is StopReason.END_TURN
+
+    # --- the session's ear ------------------------------------------------------------------------
+
+    def on_update(self, update: dict[str, Any]) -> None:
+        """One `session/update`.  What comes after the answer belongs to no prompt."""
+        self.options.learn(update)
+        running = self._running
+        if running is None or (running.call is not None and running.call.done):
+            return
+        running.watch.life()
+        running.intake.update(update)
+        running.watch.tools = len(running.intake.open_tools)
+
+    def on_notification(self, method: str, params: dict[str, Any]) -> None:
+        """Any other notification of this session."""
+        if self._running is not None:
+            self._running.watch.life()
+            self._running.intake.notification(method, params)
+
+    def on_question(self, *, is_open: bool) -> None:
+        """The agent asks the user, or has been answered."""
+        if self._running is not None:
+            self._running.watch.question(is_open=is_open)
+
+
+@define(eq=False)
+class _Remembering:
+    """An attempt's listener that also keeps the text for a later session."""
+
+    _attempt: Listener
+    _memory: Memory
+
+    def text(self, chunk: str) -> None:
+        self._memory.agent(chunk)
+        self._attempt.text(chunk)
+
+    def thought(self) -> None:
+        self._attempt.thought()
+
+    def tool(self) -> None:
+        self._attempt.tool()
+
+    def retrying(self, title: str, category: Category) -> None:
+        self._attempt.retrying(title, category)
+
+    def advise(self, key: str, title: str) -> None:
+        self._attempt.advise(key, title)
+
+
+class _Deaf:
+    """A listener for what nobody is to see."""
+
+    def text(self, chunk: str) -> None: ...
+    def thought(self) -> None: ...
+    def tool(self) -> None: ...
+    def retrying(self, title: str, category: Category) -> None: ...
+    def advise(self, key: str, title: str) -> None: ...

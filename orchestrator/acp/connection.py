@@ -1,0 +1,209 @@
+"""A JSON-RPC peer over one agent's wire: requests out, answers, notifications and questions in.
+
+Frames are handled in the order of their arrival, in the read loop itself, so that everything an
+agent sent before its answer has been seen when the answer is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Protocol
+
+import anyio
+from anyio.abc import TaskGroup
+from attrs import define, field, frozen
+
+from orchestrator.acp.framing import Frame, encode
+from orchestrator.acp.process import Exit, WireError
+from orchestrator.failure.raw import RawFailure
+from orchestrator.failure.verdict import Delivery
+
+METHOD_NOT_FOUND: Final = -32601
+_INTERNAL_ERROR: Final = -32603
+
+
+class Wire(Protocol):
+    """What carries frames to and from one agent: its process, or a test's stand-in."""
+
+    async def start(self) -> None: ...
+    async def tend(self) -> None: ...
+    async def receive(self) -> list[Frame] | None: ...
+    async def send(self, line: bytes) -> None: ...
+    async def ended(self) -> Exit: ...
+    def failure(self, *, delivery: Delivery | None = None) -> RawFailure: ...
+    async def close(self, grace_s: float) -> None: ...
+    async def kill(self) -> None: ...
+
+
+@frozen
+class Reply:
+    """How a request was answered: with a result, or with a JSON-RPC error."""
+
+    result: Any = None
+    error: dict[str, Any] | None = None
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The result, where it is an object."""
+        return self.result if isinstance(self.result, dict) else {}
+
+    def raw(self) -> RawFailure:
+        """The error, for the classifier."""
+        error = self.error or {}
+        return RawFailure.acp_error(error.get("code"), error.get("message"), error.get("data"))
+
+
+@define(eq=False)
+class Call:
+    """One request in flight."""
+
+    method: str
+    reply: Reply | None = None
+    lost: RawFailure | None = None
+    """The wire ended before an answer came."""
+    on_late: Callable[[Reply], None] | None = None
+    """Owner of an answer that comes after nobody waits any more."""
+    _answered: anyio.Event = field(factory=anyio.Event)
+
+    async def wait(self) -> Reply:
+        """Wait for the answer.  Raises WireError when the agent is gone."""
+        await self._answered.wait()
+        if self.reply is None:
+            raise WireError(self.lost or RawFailure.exit())
+        return self.reply
+
+    @property
+    def done(self) -> bool:
+        return self._answered.is_set()
+
+    def settle(self, reply: Reply | None, lost: RawFailure | None = None) -> None:
+        self.reply, self.lost = reply, lost
+        self._answered.set()
+        if reply is not None and self.on_late is not None:
+            self.on_late(reply)
+
+
+class Unanswered:
+    """What a handler returns for a method it does not know."""
+
+
+UNANSWERED: Final = Unanswered()
+Answerer = Callable[[str, dict[str, Any]], Awaitable[Any]]
+
+
+@define(eq=False)
+class Connection:
+    """One agent's wire in use.  Keep `serve` running beside the requests."""
+
+    wire: Wire
+    on_notification: Callable[[str, dict[str, Any]], None]
+    answer: Answerer
+    """Answers the agent's own requests; `UNANSWERED` means that the method is not known here."""
+    on_question: Callable[[dict[str, Any]], None] = field(default=lambda _: None)
+    """Told of each of the agent's requests as it arrives, before it is answered."""
+    lost: bool = False
+    _next_id: int = 1
+    _calls: dict[int, Call] = field(factory=dict)
+    _tasks: TaskGroup | None = None
+
+    async def serve(self) -> None:
+        """Read until the agent is gone; then every open request is lost."""
+        try:
+            async with anyio.create_task_group() as tasks:
+                self._tasks = tasks
+                tasks.start_soon(self.wire.tend)
+                while (frames := await self.wire.receive()) is not None:
+                    for frame in frames:
+                        self._take(frame.message)
+                # An agent that closed its output will never answer: the rest of it goes too.
+                await self.wire.kill()
+                await self.wire.ended()
+                tasks.cancel_scope.cancel()
+        finally:
+            self._lose_all()
+
+    def _take(self, message: dict[str, Any]) -> None:
+        method = message.get("method")
+        if not isinstance(method, str):
+            self._take_answer(message)
+            return
+        params = message.get("params")
+        params = params if isinstance(params, dict) else {}
+        if "id" in message:
+            self.on_question(message)
+            assert self._tasks is not None  # noqa: S101 - only `serve` calls this
+            self._tasks.start_soon(self._answer, message["id"], method, params)
+        else:
+            self.on_notification(method, params)
+
+    def _take_answer(self, message: dict[str, Any]) -> None:
+        number = message.get("id")
+        call = None
+        if isinstance(number, int | float) and not isinstance(number, bool):
+            call = self._calls.pop(int(number), None)
+        if call is None:
+            return  # answered already, or never asked
+        error = message.get("error")
+        if error is None:
+            call.settle(Reply(message.get("result")))
+        else:
+            call.settle(Reply(error=error if isinstance(error, dict) else {"message": str(error)}))
+
+    async def _answer(self, number: Any, method: str, params: dict[str, Any]) -> None:
+        answer: dict[str, Any] = {"jsonrpc": "2.0", "id": number}
+        result = await self.answer(method, params)
+        if result is UNANSWERED:
+            text = f"{method} is not offered by this client"
+            answer["error"] = {"code": METHOD_NOT_FOUND, "message": text}
+        else:
+            answer["result"] = result
+        try:
+            await self.wire.send(encode(answer))
+        except WireError:
+            return  # the agent died with its question open; its end is told elsewhere
+
+    def _lose_all(self) -> None:
+        self.lost = True
+        calls, self._calls = self._calls, {}
+        for call in calls.values():
+            call.settle(None, self.wire.failure(delivery=Delivery.SENT))
+
+    async def call(self, method: str, params: dict[str, Any]) -> Call:
+        """Send a request.  Raises WireError when it could not be written."""
+        if self.lost:
+            raise WireError(self.wire.failure(delivery=Delivery.NOT_SENT))
+        number = self._next_id
+        self._next_id += 1
+        call = self._calls[number] = Call(method)
+        try:
+            await self.wire.send(
+                encode({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+            )
+        except WireError:
+            self._calls.pop(number, None)
+            raise
+        return call
+
+    async def request(
+        self,
+        method: str,
+        params: dict[str, Any],
+        *,
+        timeout_s: float = 0,
+        on_late: Callable[[Reply], None] | None = None,
+    ) -> Reply:
+        """Send a request and wait.  Raises WireError, or TimeoutError after `timeout_s` (0: never).
+
+        An answer that misses its budget goes to `on_late`.
+        """
+        call = await self.call(method, params)
+        try:
+            with anyio.fail_after(timeout_s or None):
+                return await call.wait()
+        finally:
+            if not call.done:
+                call.on_late = on_late
+
+    async def notify(self, method: str, params: dict[str, Any]) -> None:
+        """Send a notification.  Raises WireError when it could not be written."""
+        await self.wire.send(encode({"jsonrpc": "2.0", "method": method, "params": params}))

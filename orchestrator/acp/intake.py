@@ -1,0 +1,246 @@
+"""What an agent says during one prompt, and how its end is to be read.
+
+No I/O and no clock.  The transport decides how an attempt ended, never a record by itself: a
+warning ends nothing, an error record counts only on the answer, and `end_turn` alone is no
+success.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+
+from attrs import define, field, frozen
+
+from orchestrator.acp.connection import Reply
+from orchestrator.failure import refusal
+from orchestrator.failure.held import HeldChunks, Sight, Terminal, sight
+from orchestrator.failure.kinds import Category, Kind
+from orchestrator.failure.raw import RawFailure
+from orchestrator.failure.speakers import speaker_named
+from orchestrator.failure.verdict import Refusal, Verdict
+from orchestrator.incident import extension
+from orchestrator.incident.record import Record, Severity
+from orchestrator.turn.events import StopReason
+
+End = StopReason | RawFailure | Verdict | Refusal
+_NOTHING_SAID: Final = "The agent ended its turn without an answer. Send the message again."
+_TOO_MANY_STEPS: Final = (
+    "The agent reached its limit of steps for one message. Start a new session to go on."
+)
+_OPEN: Final = frozenset(("pending", "in_progress"))
+"""States of a tool call that is not over."""
+
+
+class Listener(Protocol):
+    """What one attempt is told: the runner's `Attempt`, or whoever relays."""
+
+    def text(self, chunk: str) -> None: ...
+    def thought(self) -> None: ...
+    def tool(self) -> None: ...
+    def retrying(self, title: str, category: Category) -> None: ...
+    def advise(self, key: str, title: str) -> None: ...
+
+
+@frozen
+class Voice:
+    """How this agent is to be listened to."""
+
+    speaker: str = ""
+    """Its name, as the classifier knows it."""
+    typed: bool = False
+    """It tells failures as records, because it knows that we read them."""
+
+    @property
+    def tells_errors_as_text(self) -> bool:
+        """Without records, its chunks without a message id may be its errors."""
+        return not self.typed and speaker_named(self.speaker).authors_bare_chunks
+
+    @property
+    def repeats_errors_as_text(self) -> bool:
+        """Without records, it writes an error as a message of its own before it answers with it."""
+        return not self.typed and speaker_named(self.speaker).family == "claude"
+
+
+@define(eq=False)
+class Intake:
+    """One prompt's ear.  Feed every update of its session, then `end` it with the answer."""
+
+    listener: Listener
+    voice: Voice
+    is_command: bool = False
+    """The adapter answers this prompt itself, a slash command: its text is no error."""
+    held: HeldChunks[str] = field(init=False)
+    said: bool = False
+    """Text of the model was shown."""
+    done: bool = False
+    """A tool was started."""
+    open_tools: set[str] = field(factory=set)
+    refused: Refusal | None = None
+    """What a metadata frame said about a refusal, before the end of the turn."""
+    _message_id: str = ""
+    _opening: str = ""
+    """First chunk of a message that may turn out to be the error's own words."""
+
+    def __attrs_post_init__(self) -> None:
+        self.held = HeldChunks(command=self.is_command)
+
+    def update(self, update: Mapping[str, Any]) -> None:
+        """Take one session update in."""
+        found = extension.find(update)
+        if found is not None:
+            self._record(found)
+            return
+        seen = sight(update)
+        if seen is not Sight.ASIDE:
+            self._let_go()
+        if seen is Sight.CHUNK:
+            self._chunk(update)
+        elif seen is Sight.CONTENT:
+            for text in self.held.content("")[:-1]:
+                self._say(text)
+            self._content(update)
+        else:
+            self._aside(update)
+
+    def notification(self, method: str, params: Mapping[str, Any]) -> None:
+        """Take in what came outside `session/update`."""
+        told = refusal.from_metadata({"method": method, "params": params})
+        if told is not None:
+            self.refused = told
+
+    # --- what an update is ---------------------------------------------------------------------
+
+    def _record(self, wire: object) -> None:
+        decoded = extension.decode(wire)
+        if isinstance(decoded, extension.Malformed):
+            return
+        record = decoded.record
+        if _is_progress(record):
+            self.listener.retrying(record.title, record.category)
+        else:
+            self.listener.advise(f"{record.title}\0{record.details}", record.title)
+
+    def _chunk(self, update: Mapping[str, Any]) -> None:
+        text = update["content"]["text"]
+        message_id = update.get("messageId")
+        message_id = message_id if isinstance(message_id, str) else ""
+        if _is_informational(update):
+            self._advise(text)
+        elif self.voice.tells_errors_as_text:
+            for shown in self.held.chunk(text, text, message_id):
+                # What passes without an id is one of the adapter's fixed notices.
+                self._say(shown) if message_id or self.is_command else self._advise(shown)
+        elif self.voice.repeats_errors_as_text and message_id != self._message_id:
+            self._message_id, self._opening = message_id, text
+        else:
+            self._say(text)
+
+    def _content(self, update: Mapping[str, Any]) -> None:
+        kind = update.get("sessionUpdate")
+        if kind in {"tool_call", "tool_call_update"}:
+            self._tool(update)
+        elif kind in {"agent_thought_chunk", "plan"}:
+            self.listener.thought()
+        elif kind == "agent_message_chunk":
+            content = update.get("content")
+            shown = content.get("type") if isinstance(content, Mapping) else None
+            self._say(f"[{shown if isinstance(shown, str) else 'content'}]")
+
+    def _tool(self, update: Mapping[str, Any]) -> None:
+        self.done = True
+        number = str(update.get("toolCallId"))
+        status = update.get("status", "pending" if number not in self.open_tools else None)
+        if status in _OPEN:
+            self.open_tools.add(number)
+        elif status is not None:
+            self.open_tools.discard(number)
+        self.listener.tool()
+
+    def _aside(self, update: Mapping[str, Any]) -> None:
+        if update.get("sessionUpdate") == "notice":
+            title = update.get("title")
+            if isinstance(title, str) and title.strip():
+                self.listener.advise(f"{title}\0{update.get('description') or ''}", title)
+            return
+        error = _dig(update, "_meta", "codex", "error")
+        if isinstance(error, Mapping) and error.get("willRetry") is True:
+            message = error.get("message")
+            title = message if isinstance(message, str) else "The agent is trying again."
+            self.listener.retrying(title, Category.CONNECTION)
+
+    def _say(self, text: str) -> None:
+        self.said = self.said or bool(text)
+        self.listener.text(text)
+
+    def _advise(self, text: str) -> None:
+        title = text.strip().replace("**", "")
+        if title:
+            self.listener.advise(title, title)
+
+    def _let_go(self) -> None:
+        opening, self._opening = self._opening, ""
+        if opening:
+            self._say(opening)
+
+    # --- the end -------------------------------------------------------------------------------
+
+    def end(self, reply: Reply) -> End:
+        """Read the answer to the prompt."""
+        if reply.error is not None:
+            return self._failed(reply)
+        record = extension.find(reply.result)
+        if record is not None:
+            read = extension.decode(record)
+            if isinstance(read, extension.Decoded) and read.record.severity is Severity.ERROR:
+                self.held.end(Terminal.ERROR)
+                return RawFailure.from_record(record)
+        return self._stopped(reply.fields.get("stopReason"))
+
+    def lose(self) -> None:
+        """The agent is gone: nothing that waited was an ending."""
+        self._let_go()
+        for text in self.held.end(Terminal.OTHER).deliver:
+            self._say(text)
+
+    def _failed(self, reply: Reply) -> End:
+        raw = reply.raw()
+        if self._opening and raw.message.endswith(self._opening.strip()):
+            self._opening = ""
+        self._let_go()
+        self.held.end(Terminal.ERROR)
+        return self.refused or raw
+
+    def _stopped(self, reason: object) -> End:
+        self._let_go()
+        is_end = reason not in set(StopReason) - {StopReason.END_TURN}
+        ended = self.held.end(Terminal.END_TURN if is_end else Terminal.OTHER)
+        for text in ended.deliver:
+            self._say(text)
+        if ended.failure is not None:
+            return ended.failure
+        refused = refusal.ended(reason, self.refused)
+        if refused is not None:
+            return refused
+        if reason == StopReason.MAX_TURN_REQUESTS:
+            return Verdict.of(Kind.BUDGET_EXHAUSTED, _TOO_MANY_STEPS, rule="acp.max_turn_requests")
+        if not is_end:
+            return StopReason(str(reason))
+        if not self.said and not self.done:
+            return Verdict.of(Kind.EMPTY_RESPONSE, _NOTHING_SAID, rule="acp.silent_end_turn")
+        return StopReason.END_TURN
+
+
+def _is_progress(record: Record) -> bool:
+    """The agent's own retry.  Anything else it tells beside the answer is only to be read."""
+    return record.severity is Severity.WARNING and ":notice:" not in record.id
+
+
+def _is_informational(update: Mapping[str, Any]) -> bool:
+    return bool(_dig(update, "_meta", "claudeCode", "kind") == "informational")
+
+
+def _dig(value: Any, *path: str) -> Any:
+    for key in path:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value

@@ -1,0 +1,65 @@
+"""How long an agent may be silent within one attempt.
+
+Any update of the session is a sign of life.  The clock stands still while the user is asked
+something, and runs slower while a tool runs, which may be a long build that prints nothing.
+"""
+
+from __future__ import annotations
+
+import math
+
+import anyio
+from attrs import define, field
+
+from orchestrator.settings.model import Watchdogs
+
+
+@define(eq=False)
+class Watch:
+    """The clock of one attempt.  Made when the prompt was sent."""
+
+    limits: Watchdogs
+    tools: int = 0
+    """Tools that are running."""
+    _last: float = field(factory=anyio.current_time)
+    _seen: bool = False
+    _questions: int = 0
+    _acknowledge_by: float = math.inf
+    _changed: anyio.Event = field(factory=anyio.Event)
+
+    def life(self) -> None:
+        """The agent showed that it lives."""
+        self._last = anyio.current_time()
+        self._seen = True
+
+    def question(self, *, is_open: bool) -> None:
+        """The user is asked something, or has answered."""
+        self._questions += 1 if is_open else -1
+        self.life()
+        self._look_again()
+
+    def cancelled(self) -> None:
+        """A cancel was sent: now its acknowledgement is due, whatever else happens."""
+        self._acknowledge_by = anyio.current_time() + self.limits.cancel_s
+        self._look_again()
+
+    async def expired(self) -> None:
+        """Wait until the agent has been silent for too long."""
+        while (deadline := self._deadline()) > anyio.current_time():
+            # A sign of life only moves the deadline away: it is enough to see that at the old one.
+            with anyio.CancelScope(deadline=deadline):
+                await self._changed.wait()
+
+    def _look_again(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    def _deadline(self) -> float:
+        if self._acknowledge_by < math.inf:
+            return self._acknowledge_by
+        if self._questions:
+            return math.inf
+        limit = self.limits.silence_s if self._seen else self.limits.first_sign_s
+        if self.tools:
+            limit = self.limits.tool_silence_s
+        return self._last + limit if limit else math.inf

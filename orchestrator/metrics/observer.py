@@ -15,6 +15,7 @@ import os
 import platform
 from collections.abc import Callable, Iterable
 from threading import Lock
+from time import time
 from typing import Any, Final, Protocol
 
 import prometheus_client as prometheus
@@ -324,7 +325,7 @@ class MetricsObserver:
         self._sink_disabled = built["sink_disabled"]
         self._reload_ok = built["settings_last_reload_successful"]
         self._reloaded_at = built["settings_last_reload_success_timestamp_seconds"]
-        self._reload_ok.set(1)
+        self.settings_loaded(ok=True, at=time())
         bound["build_info"][VERSION, platform.python_version()].set(1)
 
 

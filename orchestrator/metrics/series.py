@@ -10,7 +10,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
 from attrs import frozen
@@ -19,8 +19,17 @@ from orchestrator.failure.kinds import KINDS, Category
 from orchestrator.incident.record import Severity
 from orchestrator.turn.effects import Family
 from orchestrator.turn.events import DropReason, Step
+from orchestrator.turn.table import TABLE
 
-VERSION: Final = version("turn-orchestrator")
+
+def _version() -> str:
+    try:
+        return version("turn-orchestrator")
+    except PackageNotFoundError:  # run from a source tree that was never installed
+        return "unknown"
+
+
+VERSION: Final = _version()
 PREFIX: Final = "orchestrator_"
 OTHER: Final = "other"
 """Value of `provider` for one that the settings do not name."""
@@ -103,18 +112,7 @@ class Series:
 
 
 FAILURE_KINDS: Final = tuple(row.kind for row in KINDS.values() if row.is_failure)
-RECOVERING: Final = (
-    Family.DEATH,
-    Family.REGISTRATION,
-    Family.LOST_SESSION,
-    Family.THINKING,
-    Family.IMAGE,
-    Family.FRESH_SESSION,
-    Family.MODEL_FALLBACK,
-    Family.ENTITLEMENT_SWAP,
-    Family.POISONED,
-    Family.CONTENT_FILTER_HOP,
-)
+RECOVERING: Final = tuple(row.family for row in TABLE if row.steps)
 """Families that do something before they send again."""
 WAITING: Final = tuple(family for family in Family if family not in RECOVERING)
 """Families that only wait before they send again."""
@@ -183,7 +181,7 @@ SERIES: Final[tuple[Series, ...]] = (
         _H,
         "Length of the waits before a re-send, as decided.",
         _FAMILY,
-        (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0),
+        (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 120.0),
     ),
     Series(
         "time_to_recovery_seconds",

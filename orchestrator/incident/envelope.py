@@ -21,6 +21,7 @@ from orchestrator.failure.kinds import KINDS, Kind
 from orchestrator.failure.redact import scrub
 from orchestrator.failure.verdict import Verdict
 from orchestrator.incident.extension import declares, whole
+from orchestrator.incident.view import one_line
 
 CAPABILITY: Final = "openErrorTypes"
 """What a peer declares, with a version, before it is sent any name but `unknown`."""
@@ -36,8 +37,6 @@ EXTRA_LIMIT: Final = 16_384
 _STATUSES: Final = range(100, 600)
 _MAX_PROVIDER_ID: Final = 120
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
-_BIDI: Final = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""Marks that reorder what a terminal or page shows."""
 
 
 # --- the registry ------------------------------------------------------------------------------
@@ -176,7 +175,7 @@ def display(error: Envelope | Unreadable) -> str:
     """Text to show: never blank, bounded, on one line, nothing in it steers a terminal."""
     text = error.message if isinstance(error, Envelope) else error.salvaged
     cut = text.strip()[: DISPLAY_LIMIT + 1]
-    safe = "".join(" " if _steers(char) else char for char in cut).strip()
+    safe = one_line(cut).strip()
     if not any(unicodedata.category(char)[0] not in "ZC" for char in safe):
         return FALLBACK
     return safe if len(safe) <= DISPLAY_LIMIT else safe[: DISPLAY_LIMIT - 1] + "…"
@@ -356,7 +355,3 @@ def _size(name: object, value: object) -> int | None:
         return len(json.dumps({name: value}, allow_nan=False))
     except (ValueError, TypeError, RecursionError):
         return None
-
-
-def _steers(char: str) -> bool:
-    return char in _BIDI or unicodedata.category(char) in {"Cc", "Cs", "Zl", "Zp"}

@@ -27,17 +27,25 @@ class Carrier(StrEnum):
     """The answer to the prompt: only the terminal error of a turn."""
 
 
-def _not_empty(_: object, attribute: object, value: Any) -> None:
+def _not_empty(_: object, attribute: Any, value: Any) -> None:
     if not isinstance(value, str) or not value.strip():
-        name = getattr(attribute, "name", "field")
-        msg = f"{name}: {value!r} is not allowed; a non-empty string is"
-        raise ValueError(msg)
+        raise ValueError(f"{attribute.name}: {value!r} is not allowed; a non-empty string is")
 
 
 def _positive(_: object, __: object, value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        msg = f"revision: {value!r} is not allowed; a whole number of 1 or more is"
-        raise ValueError(msg)
+        raise ValueError(f"revision: {value!r} is not allowed; a whole number of 1 or more is")
+
+
+def _text(_: object, attribute: Any, value: Any) -> None:
+    if not isinstance(value, str):
+        raise TypeError(f"{attribute.name}: {value!r} is not allowed; a string is")
+
+
+def _actions(_: object, __: object, value: Any) -> None:
+    known = isinstance(value, tuple) and all(isinstance(action, Action) for action in value)
+    if not known or len(set(value)) != len(value):
+        raise ValueError(f"actions: {value!r} is not allowed; a tuple of actions, each once, is")
 
 
 @frozen
@@ -53,11 +61,11 @@ class Record:
     revision: int = field(validator=_positive)
     category: Category = field(validator=instance_of(Category))
     severity: Severity = field(validator=instance_of(Severity))
-    title: str = field(validator=instance_of(str))
+    title: str = field(validator=_text)
     """The complete presentation: what happened and a short next step."""
-    actions: tuple[Action, ...] = ()
+    actions: tuple[Action, ...] = field(default=(), validator=_actions)
     """Ordered; empty while a recovery is in progress."""
-    details: str = ""
+    details: str = field(default="", validator=_text)
     """Only what is too long for the title."""
 
     def revised(self, **changes: Any) -> Record:

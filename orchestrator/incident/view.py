@@ -7,6 +7,7 @@ where it first appeared, whatever arrives later.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
 from enum import StrEnum
 
@@ -47,6 +48,19 @@ class Applied:
     """The entry as it stands now."""
     defect: str = ""
     """Why the sender is at fault: one revision of one incident was told in two ways."""
+
+
+_BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""Marks that reorder what a terminal or page shows."""
+_STEERING = frozenset(("Cc", "Cs", "Zl", "Zp"))
+"""Unicode categories of controls, lone surrogates and line separators."""
+
+
+def one_line(text: str) -> str:
+    """The text on one line, with nothing in it that steers a terminal or forges a log line."""
+    return "".join(
+        " " if char in _BIDI or unicodedata.category(char) in _STEERING else char for char in text
+    )
 
 
 def offered(actions: Iterable[object], runnable: frozenset[Action]) -> tuple[Action, ...]:
@@ -108,4 +122,4 @@ def _defect(shown: Record, other: Record) -> str:
     return f"{shown.id}: revision {shown.revision} came with two titles; the first is kept"
 
 
-__all__ = ["ALL_ACTIONS", "Applied", "Change", "Entry", "Transcript", "offered"]
+__all__ = ["ALL_ACTIONS", "Applied", "Change", "Entry", "Transcript", "offered", "one_line"]

@@ -112,7 +112,24 @@ def _as_halt(error: BaseException) -> Halt:
         return _usage(error)
     if isinstance(error, KeyboardInterrupt):
         return Halt("interrupted", "stopped by Ctrl-C")
-    return _unexpected(error)
+    return _missing_extra(error) or _unexpected(error)
+
+
+def _missing_extra(error: BaseException | None) -> Halt | None:
+    """A package that only an extra brings; the parser wraps the import error it meets."""
+    while error is not None and not isinstance(error, ModuleNotFoundError):
+        error = error.__cause__
+    extra = _EXTRAS.get((error.name or "").partition(".")[0]) if error is not None else None
+    if error is None or extra is None:
+        return None
+    return Halt(
+        "missing_extra",
+        f"this needs the package {error.name}, which is not installed",
+        hint=f"pip install 'turn-orchestrator[{extra}]'",
+    )
+
+
+_EXTRAS: Final = {"litestar": "service", "hypercorn": "service", "optuna": "tune"}
 
 
 def _usage(error: CycloptsError) -> Halt:

@@ -47,12 +47,18 @@ class _Sort:
     takes: Callable[[Any], bool]
 
 
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value == int(value)
-
-
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """A finite number of a size that survives a float; `1e999` in JSON is infinite."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return -_EXACT <= value <= _EXACT
+
+
+def _is_whole(value: object) -> bool:
+    return _is_number(value) and value == int(value)  # type: ignore[call-overload]
+
+
+_EXACT: Final = 2**53
 
 
 def _is_texts(value: object) -> bool:

@@ -52,9 +52,17 @@ class Output:
     def warn(self, message: str) -> None:
         """One warning on stderr, as an object with `--json`."""
         if self.json:
-            print(json_line({"warning": message}), file=sys.stderr)
+            self.message({"warning": message})
         else:
             self.stderr.print(_line("warning", "yellow", message), soft_wrap=True)
+
+    def error(self, message: str) -> None:
+        """One error on stderr that does not end the command."""
+        self.stderr.print(_line("error", "bold red", message), soft_wrap=True)
+
+    def message(self, value: object) -> None:
+        """One JSON value on one line of stderr."""
+        print(json_line(value), file=sys.stderr)
 
     def data(self, value: object) -> None:
         """One JSON value on one line of stdout."""

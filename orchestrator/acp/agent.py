@@ -7,7 +7,7 @@ a bounded text of what was said.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
 from typing import Any, Final
 
@@ -70,6 +70,8 @@ class AcpAgent:
     session_id: str = ""
     """The agent's own session id; recoveries change it.  Given at the start, it is loaded."""
     options: Options = field(factory=Options)
+    on_options: Callable[[Options], None] = field(default=lambda _: None)
+    """Told when the agent lists its options: the model in use, the models served."""
     memory: Memory = field(factory=Memory)
     _generation: int = 0
     """Of the process in which the session is open; 0 when it is in none."""
@@ -256,7 +258,7 @@ class AcpAgent:
         return {"cwd": self.runtime.command.folder, "mcpServers": list(self.mcp_servers)}
 
     async def _opened(self, connection: Connection, reply: Reply) -> None:
-        self.options.learn(reply.fields)
+        self._learn(reply.fields)
         self.runtime.attach(self.session_id, self)
         self._generation = self.runtime.generation
         for option_id, value in self.options.to_restore():
@@ -321,7 +323,11 @@ class AcpAgent:
         params = {"sessionId": self.session_id, "configId": option_id, "value": value}
         budget_s = self.runtime.watchdogs.session_s
         reply = await connection.request("session/set_config_option", params, timeout_s=budget_s)
-        self.options.learn(reply.fields)
+        self._learn(reply.fields)
+
+    def _learn(self, part: Mapping[str, Any]) -> None:
+        if self.options.learn(part):
+            self.on_options(self.options)
 
     async def _canary(self, connection: Connection) -> RecoveryResult:
         """Ask a fresh session of the same model for one word, to tell it from a spoilt session."""
@@ -348,13 +354,13 @@ class AcpAgent:
 
     def on_update(self, update: dict[str, Any]) -> None:
         """One `session/update`.  What comes after the answer belongs to no prompt."""
-        self.options.learn(update)
+        self._learn(update)
         running = self._running
         if running is None or (running.call is not None and running.call.done):
             return
         running.watch.life()
         running.intake.update(update)
-        running.watch.tools = len(running.intake.open_tools)
+        running.watch.tools_running(len(running.intake.open_tools))
 
     def on_notification(self, method: str, params: dict[str, Any]) -> None:
         """Any other notification of this session."""
@@ -393,7 +399,7 @@ class _Remembering:
 
 
 class _Deaf:
-    """A listener for what nobody is to see."""
+    """A listener where nobody is to see anything."""
 
     def text(self, chunk: str) -> None: ...
     def thought(self) -> None: ...

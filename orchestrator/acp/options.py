@@ -22,11 +22,13 @@ class Options:
     """Option id to value: what was set here and has to survive a new process."""
     _options: list[dict[str, Any]] = field(factory=list)
 
-    def learn(self, part: Mapping[str, Any]) -> None:
-        """Take in a result or update that lists the options; anything else changes nothing."""
+    def learn(self, part: Mapping[str, Any]) -> bool:
+        """Take in a result or update; False when it lists no options, and nothing changed."""
         told = part.get("configOptions")
-        if isinstance(told, list):
-            self._options = [option for option in told if isinstance(option, dict)]
+        if not isinstance(told, list):
+            return False
+        self._options = [option for option in told if isinstance(option, dict)]
+        return True
 
     def current(self, option_id: str) -> Any:
         """What an option is set to, as far as the agent said."""

@@ -19,8 +19,7 @@ class Watch:
     """The clock of one attempt.  Made when the prompt was sent."""
 
     limits: Watchdogs
-    tools: int = 0
-    """Tools that are running."""
+    _tools: int = 0
     _last: float = field(factory=anyio.current_time)
     _seen: bool = False
     _questions: int = 0
@@ -31,6 +30,12 @@ class Watch:
         """The agent showed that it lives."""
         self._last = anyio.current_time()
         self._seen = True
+
+    def tools_running(self, count: int) -> None:
+        """Tools that run now.  When the last one ends, the shorter limit holds again."""
+        if count != self._tools:
+            self._tools = count
+            self._look_again()
 
     def question(self, *, is_open: bool) -> None:
         """The user is asked something, or has answered."""
@@ -46,7 +51,7 @@ class Watch:
     async def expired(self) -> None:
         """Wait until the agent has been silent for too long."""
         while (deadline := self._deadline()) > anyio.current_time():
-            # A sign of life only moves the deadline away: it is enough to see that at the old one.
+            # A sign of life only moves the deadline away: early enough to see that at the old one.
             with anyio.CancelScope(deadline=deadline):
                 await self._changed.wait()
 
@@ -60,6 +65,6 @@ class Watch:
         if self._questions:
             return math.inf
         limit = self.limits.silence_s if self._seen else self.limits.first_sign_s
-        if self.tools:
+        if self._tools:
             limit = self.limits.tool_silence_s
         return self._last + limit if limit else math.inf

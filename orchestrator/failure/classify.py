@@ -1,0 +1,199 @@
+"""The ordered walk: from a raw failure to a verdict.  Pure, total, and linear in the input.
+
+Theory of operation.  A failure is opened once into sentences and facts (`unwrap`, `view`).  One
+pass of the RE2 set over each sentence, and one lookup per fact, status, exception name and errno,
+give every rule that has an opinion.  The candidates are then taken in the order of the steps; the
+first whose conditions hold and whose kind no stronger rule forbids decides.  Exits and typed
+records have short tables of their own (`exits`, `typed`), walked before this.
+"""
+
+from __future__ import annotations
+
+import errno as errno_table
+from functools import cache
+from typing import Final
+
+from attrs import define, field, frozen
+
+from orchestrator.failure.compare import CHECKS
+from orchestrator.failure.kinds import Kind
+from orchestrator.failure.raw import RawFailure, Surface
+from orchestrator.failure.rule import Rule, RuleSet, Scope
+from orchestrator.failure.speakers import speaker_named
+from orchestrator.failure.unwrap import Sentence
+from orchestrator.failure.verdict import Cause, Context, Verdict
+from orchestrator.failure.view import View, open_failure
+
+_NO_CONTEXT: Final = Context()
+
+
+@frozen
+class Finding:
+    """What the walk decided."""
+
+    kind: Kind
+    rule: str
+    cause: Cause | None = None
+    sentence: Sentence | None = None
+    """The sentence in which the rule's wording stands."""
+
+
+@define
+class Match:
+    """One rule that has an opinion, and where it found it."""
+
+    rule: Rule
+    provider: bool = False
+    """Found in the field where this speaker puts provider errors, or in structure."""
+    sentence: Sentence | None = None
+    trigger: str = ""
+    """What set it off: `wording`, or the fact, status, exception or errno."""
+
+
+@define
+class Candidates:
+    """Every opinion about one failure, by the rule's place in the walking order."""
+
+    matches: dict[int, Match] = field(factory=dict)
+    excluded: set[int] = field(factory=set)
+    """Rules whose `unless` was found."""
+
+    def add(self, index: int, match: Match) -> None:
+        known = self.matches.get(index)
+        if known is None or (match.provider and not known.provider):
+            self.matches[index] = match
+
+    def in_order(self) -> list[tuple[int, Match]]:
+        return sorted(self.matches.items(), key=lambda item: item[0])
+
+
+def classify(
+    raw: RawFailure,
+    *,
+    speaker: str | None = None,
+    context: Context = _NO_CONTEXT,
+    rules: RuleSet | None = None,
+) -> Verdict:
+    """Understand one failure.  Never raises, whatever arrived."""
+    from orchestrator.failure.wording import worded  # noqa: PLC0415 - loaded at the first failure
+
+    view = open_failure(raw, speaker_named(speaker), context)
+    return worded(view, find(view, rules or built_in()))
+
+
+@cache
+def built_in() -> RuleSet:
+    """The rules of this package, compiled once, at the first failure."""
+    from orchestrator.failure.rule import compile_set  # noqa: PLC0415
+    from orchestrator.failure.rules import all_rules  # noqa: PLC0415
+
+    return compile_set(all_rules())
+
+
+def find(view: View, rules: RuleSet) -> Finding:
+    """Walk the short tables of this surface, then the order."""
+    from orchestrator.failure.exits import find_exit  # noqa: PLC0415
+    from orchestrator.failure.typed import find_typed  # noqa: PLC0415
+
+    surface = view.raw.surface
+    if surface in (Surface.RECORD, Surface.ENVELOPE):
+        return find_typed(view, lambda: walk(view, rules))
+    if surface is Surface.EXIT:
+        return find_exit(view, walk(view, rules))
+    return walk(view, rules)
+
+
+def walk(view: View, rules: RuleSet) -> Finding:
+    """The first rule in order whose conditions hold; `unknown` when none does."""
+    candidates = gather(view, rules)
+    ordered = candidates.in_order()
+    forbidden = forbidden_kinds(view, rules, candidates)
+    for index, match in ordered:
+        rule = match.rule
+        if rule.kind is None or why_not(view, candidates, index, match, forbidden):
+            continue
+        return Finding(rule.kind, rule.name, rule.cause, match.sentence)
+    return _nothing_known(view)
+
+
+def _nothing_known(view: View) -> Finding:
+    """No rule has an opinion: terminal, and for a text chunk nobody's failure."""
+    if view.raw.surface is Surface.TEXT_CHUNK and not view.speaker.authors_bare_chunks:
+        return Finding(Kind.NOT_A_FAILURE, "text.not_an_error")
+    return Finding(Kind.UNKNOWN, "unknown")
+
+
+def gather(view: View, rules: RuleSet) -> Candidates:
+    """Every rule that has an opinion."""
+    found = Candidates()
+    table, owners = rules.rules, rules.owners
+    status_texts: list[bytes] = []
+    for sentence in view.sentences:
+        for hit in rules.matches(sentence.plain):
+            index, is_unless = owners[hit]
+            if is_unless:
+                found.excluded.add(index)
+            elif table[index].name == "status.wording":
+                status_texts.append(sentence.plain)
+            else:
+                found.add(index, Match(table[index], sentence.provider, sentence, "wording"))
+    _gather_structure(view, rules, found, status_texts)
+    return found
+
+
+def _gather_structure(
+    view: View, rules: RuleSet, found: Candidates, status_texts: list[bytes]
+) -> None:
+    table = rules.rules
+    for fact in view.contents.facts:
+        for index in rules.by_fact.get(fact, ()):
+            found.add(index, Match(table[index], provider=True, trigger=f"{fact[0]}={fact[1]}"))
+    if view.wrapped_by_transport:
+        for index in rules.by_fact.get(("wrapper", "transport"), ()):
+            found.add(index, Match(table[index], provider=True, trigger="wrapper"))
+    for status in view.statuses(status_texts):
+        for index in rules.by_status.get(status, ()):
+            found.add(index, Match(table[index], provider=True, trigger=f"status {status}"))
+    code = view.raw.code
+    if code is not None:
+        for index in rules.by_fact.get(("jsonrpc", str(code)), ()):
+            found.add(index, Match(table[index], provider=True, trigger=f"code {code}"))
+    for name in view.raw.exception_types:
+        bare = name.rpartition(".")[2].lower()
+        for index in rules.by_error.get(bare, ()):
+            found.add(index, Match(table[index], provider=True, trigger=name))
+    if view.raw.errno is not None:
+        symbol = errno_table.errorcode.get(view.raw.errno, "")
+        for index in rules.by_errno.get(symbol, ()):
+            found.add(index, Match(table[index], provider=True, trigger=symbol))
+
+
+def forbidden_kinds(view: View, rules: RuleSet, candidates: Candidates) -> dict[Kind, int]:
+    """Kinds that are out, with the priority of the strongest rule that says so."""
+    forbidden: dict[Kind, int] = {}
+    for index, match in candidates.matches.items():
+        rule = match.rule
+        if rule.forbids and not why_not(view, candidates, index, match, {}):
+            for kind in rule.forbids:
+                forbidden[kind] = max(rule.priority, forbidden.get(kind, rule.priority))
+    return forbidden
+
+
+def why_not(
+    view: View, candidates: Candidates, index: int, match: Match, forbidden: dict[Kind, int]
+) -> str:
+    """Why this rule does not decide, or an empty text when nothing is against it."""
+    rule = match.rule
+    if rule.scope is Scope.PROVIDER and not match.provider:
+        return "found only outside the field where this speaker puts provider errors"
+    if rule.speakers and view.speaker.family not in rule.speakers:
+        return f"not a wording of {view.speaker.family}"
+    if rule.surfaces and view.raw.surface not in rule.surfaces:
+        return f"not read on {view.raw.surface}"
+    if index in candidates.excluded:
+        return "its exception matched as well"
+    if rule.check and not CHECKS[rule.check](view):
+        return f"{rule.check} does not hold"
+    if rule.kind is not None and forbidden.get(rule.kind, rule.priority - 1) >= rule.priority:
+        return f"{rule.kind} is forbidden by a stronger rule"
+    return ""

@@ -1,0 +1,194 @@
+"""Comparisons that wording alone can't make: numbers, lists and moments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import Any, Final
+
+from orchestrator.failure.verdict import Delivery, Phase
+from orchestrator.failure.view import View
+
+_HOUR_S: Final = 3600.0
+
+
+@cache
+def _engine(pattern: str) -> Any:
+    import re2  # noqa: PLC0415 - loaded at the first failure, not at import
+
+    options = re2.Options()
+    options.log_errors = False
+    return re2.compile(pattern.encode(), options)
+
+
+_BUDGET = r"limit:? ([\d,]+)(?:[ ,;]+(?:current|used):? ([\d,]+))?[ ,;]+requested:? ([\d,]+)"
+_NAMED_MODEL = (
+    r"the model '([^']+)' is not available|invalid model id: ?([^ ,;'\"]+)"
+    r"|model[ :]+['\"`]([^'\"`]+)['\"`]"
+)
+
+
+def asks_more_than_a_budget(view: View) -> bool:
+    """`Requested > Limit`: no waiting makes room; `Used + Requested > Limit` is a throttle."""
+    for sentence in view.sentences:
+        for limit, _, requested in _engine(_BUDGET).findall(sentence.plain):
+            if _whole(requested) > _whole(limit):
+                return True
+    return False
+
+
+def _whole(digits: bytes) -> int:
+    return int(digits.replace(b",", b"")[:18] or b"0")
+
+
+def rejected_model(view: View) -> str:
+    """The model a provider names as rejected, in its own spelling, or nothing."""
+    for sentence in view.sentences:
+        if not sentence.provider:
+            continue
+        found = _engine(f"(?i){_NAMED_MODEL}").search(sentence.original.encode("utf-8", "replace"))
+        if found is not None:
+            name = next(g for g in found.groups() if g)
+            return str(name.decode("utf-8", "replace"))[:200]
+    return ""
+
+
+def named_model_is_not_served(view: View) -> bool:
+    """The named model is absent from a known, non-empty list of served ones."""
+    served = view.context.advertised_models
+    if not served:
+        return False
+    model = rejected_model(view)
+    return bool(model) and model.lower() not in {m.lower() for m in served if isinstance(m, str)}
+
+
+def waits_an_hour(view: View) -> bool:
+    """The stated wait is no throttle's: an hour or more."""
+    wait = view.wait_s
+    return wait is not None and wait >= _HOUR_S
+
+
+def waits_less_than_an_hour(view: View) -> bool:
+    wait = view.wait_s
+    return wait is not None and wait < _HOUR_S
+
+
+def says_no_wait(view: View) -> bool:
+    return view.wait_s is None
+
+
+def not_a_short_wait(view: View) -> bool:
+    """No wait is stated, or a long one: what is spent does not come back within the hour."""
+    return not waits_less_than_an_hour(view)
+
+
+_DAY = r"per_?-?day|/day\b|\bdaily"
+_MINUTE = r"per_?-?min(?:ute)?|per_?-?second|/min\b|\brpm\b|\btpm\b"
+
+
+def names_a_day_quota(view: View) -> bool:
+    """A quota id or metric names a day and none names a minute."""
+    return _quota_names(view, _DAY) and not _quota_names(view, _MINUTE)
+
+
+def names_a_minute_quota(view: View) -> bool:
+    return _quota_names(view, _MINUTE)
+
+
+_QUOTA_FIELDS: Final = frozenset(
+    {"quotaid", "quotametric", "quotalimit", "quotalimitname", "limitname", "metric", "subject"}
+)
+_QUOTA_TOKENS = r"(?i)(?:generate\w*|\w+)(?:requests|tokens?|count)\w*per\w+|\w+_per_\w+"
+
+
+def _quota_names(view: View, window: str) -> bool:
+    found = _engine(f"(?i){window}")
+    for name, value in view.contents.facts:
+        if name in _QUOTA_FIELDS and found.search(value.encode("utf-8", "replace")):
+            return True
+    tokens = _engine(_QUOTA_TOKENS)
+    return any(found.search(token) for s in view.sentences for token in tokens.findall(s.plain))
+
+
+def bare_while_loading(view: View) -> bool:
+    """An adapter fails to load a session and does not say why."""
+    return view.context.phase is Phase.LOAD and adapter_says_nothing(view)
+
+
+_BOILERPLATE: Final = frozenset({b"internal error", b"internal error.", b"error", b"unknown error"})
+
+
+def adapter_says_nothing(view: View) -> bool:
+    """A JSON-RPC error with nothing in it, from an agent whose errors are not all like that."""
+    return (
+        view.speaker.family != "kiro"
+        and not view.contents.trees
+        and all(s.plain in _BOILERPLATE for s in view.sentences)
+    )
+
+
+def registration_on_one_line(view: View) -> bool:
+    """The refusal and its reason on ONE line of stderr, before any text or tool."""
+    if not nothing_happened_yet(view):
+        return False
+    for line in view.raw.stderr.lower().splitlines():
+        if "registration failed" in line and _engine(_THROTTLED).search(
+            line.encode("utf-8", "replace")
+        ):
+            return True
+    return False
+
+
+_THROTTLED = r"http 429|too many requests|requested too many times"
+
+
+_NETWORK_MODULES: Final = (
+    "aiohttp",
+    "httpx",
+    "httpcore",
+    "requests",
+    "urllib",
+    "http.",
+    "ssl",
+    "socket",
+    "websockets",
+)
+
+
+def not_over_network(view: View) -> bool:
+    """The broken pipe is the agent's own, not a socket to a provider."""
+    return not view.raw.host and not any(
+        name.startswith(_NETWORK_MODULES) for name in view.raw.exception_types
+    )
+
+
+def while_starting(view: View) -> bool:
+    """The agent's process or its handshake was under way."""
+    return view.context.phase in (Phase.START, Phase.HANDSHAKE)
+
+
+def nothing_happened_yet(view: View) -> bool:
+    """No text, no tool, and the prompt is not half delivered: a replay repeats nothing."""
+    context = view.context
+    return not (context.text_shown or context.tool_run or view.raw.delivery is Delivery.AMBIGUOUS)
+
+
+CHECKS: Final[Mapping[str, Callable[[View], bool]]] = MappingProxyType(
+    {
+        "asks_more_than_a_budget": asks_more_than_a_budget,
+        "named_model_is_not_served": named_model_is_not_served,
+        "waits_an_hour": waits_an_hour,
+        "waits_less_than_an_hour": waits_less_than_an_hour,
+        "says_no_wait": says_no_wait,
+        "nothing_happened_yet": nothing_happened_yet,
+        "not_a_short_wait": not_a_short_wait,
+        "names_a_day_quota": names_a_day_quota,
+        "names_a_minute_quota": names_a_minute_quota,
+        "bare_while_loading": bare_while_loading,
+        "adapter_says_nothing": adapter_says_nothing,
+        "registration_on_one_line": registration_on_one_line,
+        "not_over_network": not_over_network,
+        "while_starting": while_starting,
+    }
+)

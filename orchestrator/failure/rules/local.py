@@ -1,0 +1,67 @@
+"""Models served on this machine: Ollama, LM Studio, llama.cpp, vLLM."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from orchestrator.failure.kinds import Kind
+from orchestrator.failure.rule import Rule, Scope, Step, says
+
+_PROVIDER = Scope.PROVIDER
+
+RULES: Final[tuple[Rule, ...]] = (
+    says(
+        "local.no_memory",
+        Step.SHAPE,
+        Kind.MODEL_NOT_FOUND,
+        r"\bmodel requires more system memory\b|\binsufficient (?:gpu |system )?(?:memory|vram|resources) to load\b|\bcuda out of memory\b|\bout of (?:gpu|cuda|device) memory\b|\bmodel loading was stopped due to insufficient\b",
+        scope=_PROVIDER,
+        priority=10,
+    ),
+    says(
+        "local.failed_load",
+        Step.SHAPE,
+        Kind.MODEL_NOT_FOUND,
+        r"\bfailed to load (?:the )?model\b|\berror loading model\b|\bunable to load model\b",
+        scope=_PROVIDER,
+    ),
+    says(
+        "local.unloaded",
+        Step.MODEL,
+        Kind.MODEL_UNAVAILABLE,
+        r"\bmodel (?:is|was|has been|got) unloaded\b|\bno models? (?:is |are )?(?:currently )?loaded\b|\bloading model\b|\bmodel is (?:still |currently )?loading\b",
+        scope=_PROVIDER,
+    ),
+    says(
+        "local.crashed",
+        Step.SERVER,
+        Kind.SERVER_ERROR,
+        r"\b(?:the )?model has crashed\b|\b(?:llama|model) runner (?:process )?(?:has )?(?:terminated|stopped|exited|no longer running|unexpectedly stopped)\b|\bllama-server\b.{0,40}(?:exited|crashed)|\bcould not connect to (?:llama|ollama) (?:runner|app)\b",
+    ),
+    says(
+        "local.overflow",
+        Step.SHAPE,
+        Kind.CONTEXT_OVERFLOW,
+        r"\bexceeds the available context size\b|\bgreater than the context length\b|\bexceed_context_size_error\b|\bkv cache is full\b|\bexceeded (?:max )?context length\b|\bcontext size has been exceeded\b|\btrying to keep the first \d+ tokens when context\b|\binput length exceeds (?:maximum )?context\b",
+        scope=_PROVIDER,
+        priority=5,
+    ),
+    says(
+        "local.no_tools",
+        Step.REQUEST,
+        Kind.UNSUPPORTED,
+        r"\bdoes not support (?:tools|thinking|function calling|images|image input|vision)\b",
+    ),
+    says(
+        "local.model_missing",
+        Step.REQUEST,
+        Kind.MODEL_NOT_FOUND,
+        r"\bmodel ['\"`]?[\w.:/@-]+['\"`]? not found\b|\btry pulling it first\b|\bmodel not found\b",
+    ),
+    says(
+        "local.queue_full",
+        Step.SERVER,
+        Kind.OVERLOADED,
+        r"\bserver busy, please try again\b|\bmaximum pending requests exceeded\b|\bno slots? (?:is |are )?available\b|\bqueue is full\b",
+    ),
+)

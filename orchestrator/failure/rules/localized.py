@@ -1,0 +1,157 @@
+"""Operating system and network messages in other languages; errno beats them where it is there."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from orchestrator.failure.kinds import Kind
+from orchestrator.failure.rule import Rule, Step, says
+from orchestrator.failure.verdict import Cause
+
+_STEP, _LOST = Step.CONNECTION, Kind.CONNECTION_LOST
+
+RULES: Final[tuple[Rule, ...]] = (
+    says(
+        "l10n.reset",
+        _STEP,
+        _LOST,
+        "强迫关闭了一个现有的连接|連線被遠端主機|连接被(?:对端|对方)?重置|连接已重置|連線已重設|软件中止了一个已建立的连接|强制关闭了一个现有",
+        "既存の接続は.{0,30}強制的に切断|接続が(?:相手に|ピアに)?(?:よって)?リセット",
+        "vorhandene verbindung wurde vom remotehost geschlossen|verbindung wurde (?:vom kommunikationspartner )?zurückgesetzt",
+        "connexion existante a dû être fermée|connexion ré-?initialisée par le correspondant|connexion réinitialisée",
+        "interrupción de una conexión existente|forzado la interrupción|conexión (?:fue )?re(?:inicializada|establecida) por|conexión reinicializada",
+        "cancelamento de uma conexão existente|conexão (?:foi )?(?:redefinida|reinicializada|fechada) pela outra ponta|conexão redefinida",
+        cause=Cause.RESET,
+    ),
+    says(
+        "l10n.refused",
+        _STEP,
+        _LOST,
+        "积极拒绝|拒绝连接|连接被拒绝|連線被拒|拒絕連線",
+        "接続を拒否|接続が拒否|拒否されました.{0,10}接続",
+        "verbindung (?:wurde )?(?:verweigert|abgelehnt)|zielcomputer die verbindung verweigerte|verbindungsaufbau abgelehnt",
+        "connexion refusée|l'ordinateur cible l'a expressément refusée",
+        "conexión (?:rehusada|rechazada|denegada)|denegó expresamente dicha conexión",
+        "conexão (?:recusada|rejeitada)|máquina de destino as recusou ativamente",
+        cause=Cause.REFUSED,
+    ),
+    says(
+        "l10n.timeout",
+        _STEP,
+        _LOST,
+        "连接超时|连接尝试失败|连接方在一段时间后没有正确答复|請求逾時|连线逾时|連線逾時|请求超时|操作超时",
+        "接続(?:が|は)?タイムアウト|タイムアウトしました|タイムアウトになりました",
+        "zeitüberschreitung|verbindungsversuch.{0,40}fehlgeschlagen",
+        "(?:connexion|délai d'attente).{0,30}(?:expirée?|dépassé)|connexion terminée par expiration",
+        "tiempo de (?:espera|conexión) (?:agotado|excedido)|expiró el tiempo de (?:espera|conexión)|se agotó el tiempo",
+        "tempo (?:limite )?(?:de )?(?:conexão |espera )?esgotado|tempo limite (?:da operação )?(?:foi )?(?:atingido|excedido)|expirou o tempo limite",
+        cause=Cause.TIMEOUT,
+    ),
+    says(
+        "l10n.dns",
+        _STEP,
+        _LOST,
+        "不知道这样的主机|无法解析(?:主机|域名|服务器)|无法识别主机|未知的名称或服务|域名解析(?:失败|暂时失败)|名称解析失败|無法解析主機|無法識別這台主機",
+        "そのようなホストは不明です|名前またはサービスが不明|名前解決に(?:一時的に)?失敗|ホスト(?:名)?を解決できません",
+        "der angegebene host ist unbekannt|der name oder der dienst ist nicht bekannt|temporärer fehler bei der namensauflösung|host(?:name)? konnte nicht aufgelöst werden",
+        "hôte inconnu|nom ou service inconnu|échec temporaire dans la résolution|impossible de résoudre",
+        "host desconocido|nombre o servicio desconocido|fallo temporal (?:en|al) .{0,20}resol|no se pudo resolver",
+        "este host não é conhecido|nome ou serviço desconhecido|falha temporária na resolução|não foi possível resolver",
+        cause=Cause.DNS,
+    ),
+    says(
+        "l10n.unreachable",
+        _STEP,
+        _LOST,
+        "网络不可达|无法访问(?:目标)?(?:网络|主机)|没有到主机的路由|網路無法連線|网络已断开|向一个无法连接的(?:网络|主机)",
+        "ネットワークに到達できません|ホストへの経路がありません|到達できない(?:ネットワーク|ホスト)",
+        "netz(?:werk)? ist nicht erreichbar|das netzwerk ist nicht erreichbar|keine route zum zielrechner|host nicht erreichbar",
+        "le réseau n'est pas accessible|réseau (?:est )?inaccessible|aucun chemin d'accès pour atteindre l'hôte|hôte inaccessible",
+        "la red es inaccesible|red inalcanzable|no existe ninguna ruta hasta el|host inaccesible",
+        "(?:a )?rede está fora de alcance|rede inacessível|não há rota para o host|host inacessível",
+        cause=Cause.UNREACHABLE,
+    ),
+    says(
+        "l10n.command_not_found",
+        Step.START,
+        Kind.AGENT_NOT_FOUND,
+        "不是内部或外部命令|未找到命令|找不到命令|不是內部或外部命令|无法将.{0,60}识别为 ?cmdlet",
+        "内部コマンドまたは外部コマンド|コマンドが見つかりません",
+        "ist entweder falsch geschrieben oder konnte nicht gefunden werden|befehl nicht gefunden|kommando nicht gefunden",
+        "n'est pas reconnu en tant que commande|commande introuvable",
+        "no se reconoce como un comando|orden no encontrada|no se encontró la orden|comando no encontrado",
+        "não é reconhecido como um comando|comando não encontrado",
+    ),
+    says(
+        "l10n.disk_full",
+        Step.START,
+        Kind.HOST_EXHAUSTED,
+        "设备上没有空间|磁盘空间不足|磁盘已满|裝置上已無多餘空間|空き(?:容量|領域)が(?:ありません|不足)|デバイスに空き領域がありません",
+        "auf dem gerät ist kein speicherplatz|kein platz mehr auf dem gerät|aucun espace disponible sur le périphérique|espace insuffisant sur le disque",
+        "no queda espacio en el dispositivo|espacio en disco insuficiente|não há espaço (?:disponível )?no dispositivo|espaço em disco insuficiente",
+        cause=Cause.DISK,
+        priority=15,
+    ),
+    says(
+        "l10n.descriptors",
+        Step.START,
+        Kind.HOST_EXHAUSTED,
+        "打开的文件(?:过多|太多)|開啟的檔案太多|開いているファイルが多すぎます|zu viele offene dateien|trop de fichiers ouverts|demasiados (?:archivos|ficheros) abiertos|demasiados ficheiros|muitos arquivos abertos|arquivos abertos em demasia",
+        cause=Cause.DESCRIPTORS,
+        priority=15,
+    ),
+    says(
+        "l10n.permission",
+        Step.START,
+        Kind.AGENT_START_FAILED,
+        "权限不够|拒绝访问|存取被拒|許可がありません|アクセスが拒否されました|keine berechtigung|zugriff verweigert|permission non accordée|accès refusé|permiso denegado|acceso denegado|permissão negada|acesso negado",
+        surfaces=frozenset(),
+        check="while_starting",
+        cause=Cause.PERMISSION,
+    ),
+    says(
+        "l10n.tls",
+        _STEP,
+        Kind.TLS_FAILURE,
+        "自签名证书|证书(?:验证失败|已过期|不受信任)|自己署名証明書|証明書の検証に失敗|selbstsigniertes zertifikat|zertifikat.{0,40}(?:abgelaufen|nicht vertrauenswürdig)|certificat auto-signé|certificat.{0,30}(?:expiré|non fiable)|certificado autofirmado|certificado.{0,30}(?:caducado|expirado|no es de confianza)|certificado autoassinado",
+        cause=Cause.TLS,
+        priority=20,
+    ),
+    says(
+        "l10n.throttle",
+        Step.THROTTLE,
+        Kind.RATE_LIMITED,
+        "速率限制|请求(?:过于频繁|频率|太频繁|过多)|控制请求频率|触发限流|限流|リクエストが多すぎ|レート制限|zu viele anfragen|trop de requêtes|demasiadas (?:solicitudes|peticiones)|muitas (?:solicitações|requisições)|limite de taxa",
+    ),
+    says(
+        "l10n.usage_limit",
+        Step.ALLOWANCE,
+        Kind.USAGE_LIMIT,
+        "使用上限|(?:每周|每日|每月|5 ?小时).{0,12}(?:上限|限额|额度)|额度(?:已)?(?:用完|用尽|耗尽)|用量(?:已)?(?:达到)?上限|限额将在|利用上限|使用量の上限|(?:週|日|月)間?の?(?:利用)?制限に達し|nutzungslimit|limite d'utilisation|límite de uso|limite de uso|limite de mensagens|limite de messages|límite de mensajes",
+    ),
+    says(
+        "l10n.balance",
+        Step.ALLOWANCE,
+        Kind.BILLING,
+        "余额不足|餘額不足|账户已欠费|欠费|请充值|残高(?:が)?不足|guthaben (?:reicht nicht|aufgebraucht)|solde insuffisant|crédit insuffisant|saldo insuficiente|créditos? insuficientes?",
+        priority=10,
+    ),
+    says(
+        "l10n.overloaded",
+        Step.SERVER,
+        Kind.OVERLOADED,
+        "访问量过大|服务(?:器)?(?:繁忙|过载|正忙)|模型(?:当前)?(?:访问量|负载|繁忙)|混み合って|サーバーが(?:混雑|過負荷)|überlastet|surchargé|sobrecargad[oa]",
+    ),
+    says(
+        "l10n.overflow",
+        Step.SHAPE,
+        Kind.CONTEXT_OVERFLOW,
+        "上下文(?:长度|窗口)?.{0,12}(?:超出|超过|超限)|(?:超出|超过).{0,16}(?:上下文|最大长度|token 限制)|输入(?:长度)?(?:过长|超过|超长)|コンテキスト(?:長|ウィンドウ).{0,16}超",
+    ),
+    says(
+        "l10n.auth",
+        Step.ACCESS,
+        Kind.AUTH_REQUIRED,
+        "身份验证(?:失败|已过期)|(?:令牌|token)(?:已)?(?:过期|失效)|无效的(?:令牌|api key|密钥)|请(?:重新)?登录|未登录|認証(?:に失敗|が必要|エラー)|anmeldung erforderlich|nicht angemeldet|authentification (?:requise|échouée)|autenticación requerida|inicie sesión|autenticação necessária|faça login",
+    ),
+)

@@ -1,0 +1,146 @@
+"""One failure, opened: what the rules look at."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Final
+
+from attrs import define, field
+
+from orchestrator.failure.hints import Hint, read_hint
+from orchestrator.failure.raw import RawFailure, Surface
+from orchestrator.failure.speakers import Speaker
+from orchestrator.failure.unwrap import Contents, Sentence
+from orchestrator.failure.verdict import Context
+
+_STATUS_FIELDS: Final = (
+    "httpstatuscode",
+    "statuscode",
+    "httpstatus",
+    "status",
+    "code",
+    "errorcode",
+)
+"""Fields that hold an HTTP status, the most certain first."""
+_FIRST_STATUS, _LAST_STATUS = 400, 599
+
+
+@define
+class View:
+    """A raw failure with its contents, its speaker and its moment."""
+
+    raw: RawFailure
+    speaker: Speaker
+    context: Context
+    contents: Contents
+    wrapped_by_transport: bool = False
+    """A wrapper that claims a lost connection was taken off."""
+    _hint: Hint | None = field(default=None, init=False)
+    _statuses: tuple[int, ...] | None = field(default=None, init=False)
+
+    @property
+    def hint(self) -> Hint:
+        """How long to wait and when a limit resets, read once."""
+        if self._hint is None:
+            self._hint = read_hint(
+                headers=self.raw.headers,
+                data=self.contents.trees,
+                texts=[sentence.original for sentence in self.contents.sentences],
+                now=self.context.wall_now,
+            )
+        return self._hint
+
+    @property
+    def wait_s(self) -> float | None:
+        """Seconds stated until trying again can help, as a wait or as a reset."""
+        hint = self.hint
+        return hint.resets_in_s if hint.retry_after_s is None else hint.retry_after_s
+
+    @property
+    def sentences(self) -> list[Sentence]:
+        return self.contents.sentences
+
+    def statuses(self, status_texts: list[bytes]) -> tuple[int, ...]:
+        """HTTP statuses that say failure: the surface's, those in fields, those in wording."""
+        if self._statuses is None:
+            found = [self.raw.status] if self.raw.status is not None else []
+            numbers = self.contents.numbers
+            found += [int(numbers[name]) for name in _STATUS_FIELDS if name in numbers]
+            if self.raw.surface is Surface.ACP_ERROR and self.raw.code is not None:
+                found.append(self.raw.code)
+            for text in status_texts:
+                found += [int(a or b or c) for a, b, c in status_pattern().findall(text)]
+            good = [s for s in found if _FIRST_STATUS <= s <= _LAST_STATUS]
+            self._statuses = tuple(dict.fromkeys(good))
+        return self._statuses
+
+
+STATUS_WORDING: Final = (
+    # A word that makes a number a status.
+    r"\b(?:https?(?:/\d(?:\.\d)?)?(?: (?:error|status|response|code))*|status(?:[ _-]?code)?"
+    r"|(?:api|server|client) error|error[ _]?code|error|failed|rejected|failure|errored|returned|respons?e)"
+    r"(?:['\"]? ?[:=] ?| |: ?)[(\['\"]?(?:https? |status |code )?([45]\d\d)(?:[^\w.:%-]|[.:] |\.?$)"
+    # A number that stands where a status line does.
+    r"|^[\W_]{0,3}([45]\d\d)(?: [a-z{\"'(]|: |$)"
+    # A number in front of its own reason phrase.
+    r"|\b([45]\d\d) ?(?:[-:(] ?)?(?:bad request|unauthorized|payment required|forbidden|not found|"
+    r"request timeout|conflict|payload too large|request entity too large|unprocessable"
+    r"|too many requests|internal server error|not implemented|bad gateway|service unavailable"
+    r"|service temporarily unavailable|gateway time-?out|overloaded)"
+)
+"""Where a three-digit number is a status; anywhere else it is noise."""
+
+
+@cache
+def status_pattern() -> Any:
+    import re2  # noqa: PLC0415 - loaded at the first failure, not at import
+
+    options = re2.Options()
+    options.log_errors = False
+    return re2.compile(f"(?m){STATUS_WORDING}".encode(), options)
+
+
+_TRANSPORT_WRAPPERS: Final = (
+    r"^(?:[\w .✕■'\[(-]{0,60}: ?)??(?:stream disconnected before completion: "
+    r"|(?:litellm\.)?(?:exceptions\.)?(?:\w+\.)?api_?connection_?error: "
+    r"|\w+exception - )"
+)
+"""Wrappers that claim a lost connection whatever is inside."""
+
+
+@cache
+def _transport_wrapper() -> Any:
+    import re2  # noqa: PLC0415 - loaded at the first failure, not at import
+
+    options = re2.Options()
+    options.log_errors = False
+    return re2.compile(_TRANSPORT_WRAPPERS.encode(), options)
+
+
+def open_failure(raw: RawFailure, speaker: Speaker, context: Context) -> View:
+    """Collect every sentence and fact of a failure; never raises."""
+    contents = Contents()
+    fields = speaker.provider_fields
+    provider_message = raw.surface is not Surface.ACP_ERROR or "message" in fields
+    contents.add(raw.data, provider=True)
+    contents.add(raw.body, provider=True)
+    contents.add(raw.message, provider=provider_message)
+    for cause in raw.causes:
+        contents.add(cause, provider=True, key="cause")
+    contents.add(raw.stderr, provider=True)
+    view = View(raw, speaker, context, contents)
+    for index, sentence in enumerate(contents.sentences):
+        plain = sentence.plain
+        for _ in range(4):
+            wrapper = (
+                _transport_wrapper().search(plain) if b": " in plain or b" - " in plain else None
+            )
+            if wrapper is None or not plain[wrapper.end() :].strip(b" .:"):
+                break
+            view.wrapped_by_transport = True
+            plain = plain[wrapper.end() :]
+        if plain is not sentence.plain:
+            contents.sentences[index] = Sentence(
+                sentence.original, plain, sentence.provider, sentence.level, sentence.keyed
+            )
+    return view

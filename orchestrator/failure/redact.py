@@ -461,7 +461,7 @@ def _clean(value: object, name: str, above: list[int]) -> Any:
     return clean
 
 
-def _clean_number(value: float | None, name: str) -> Any:
+def _clean_number(value: object, name: str) -> Any:
     if isinstance(value, bool) or value is None:
         return value
     if isinstance(value, int) and value.bit_length() > _MAX_BITS:

@@ -88,7 +88,8 @@ def read_hint(
         if isinstance(text, str):
             for hint in wording.read(text, moment, _read_field):
                 found.add(hint)
-    found.add(buckets)
+    for hint in (*found.nested_buckets, buckets):
+        found.add(hint)
     return found.hint
 
 
@@ -97,6 +98,8 @@ class _Found:
 
     def __init__(self) -> None:
         self.hint = NOTHING
+        self.nested_buckets: list[Hint] = []
+        """Of headers inside a body: what a field says about the limit is nearer to the answer."""
 
     @property
     def complete(self) -> bool:
@@ -307,7 +310,8 @@ def _fields(value: Mapping[Any, Any], moment: Moment, found: _Found) -> Iterator
         if isinstance(item, Mapping) and name.translate(_JOINTS).lower() in _HEADER_FIELDS:
             inner = _lowered(item)
             there = http_date(inner.get("date", ""))
-            yield found.headers(inner, Moment(moment.now, there, moment.zone))
+            nested = Moment(moment.now, there, moment.zone)
+            found.nested_buckets.append(found.headers(inner, nested))
         yield _read_field(name, item, moment)
 
 

@@ -7,6 +7,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
 
+from orchestrator.failure.linear import compile_linear
 from orchestrator.failure.verdict import Delivery, Phase
 from orchestrator.failure.view import View
 
@@ -15,11 +16,7 @@ _HOUR_S: Final = 3600.0
 
 @cache
 def _engine(pattern: str) -> Any:
-    import re2  # noqa: PLC0415 - loaded at the first failure, not at import
-
-    options = re2.Options()
-    options.log_errors = False
-    return re2.compile(pattern.encode(), options)
+    return compile_linear(pattern)
 
 
 _BUDGET = r"limit:? ([\d,]+)(?:[ ,;]+(?:current|used):? ([\d,]+))?[ ,;]+requested:? ([\d,]+)"

@@ -24,10 +24,10 @@ from orchestrator.failure.verdict import Cause
 class Step(IntEnum):
     """The order of the walk.  First match wins; the order is part of the contract."""
 
-    START = -2
-    """Short table: failures to start, and processes that an adapter says are gone."""
-    NOTICE = -1
+    NOTICE = -2
     """Short table: what is no failure at all."""
+    START = -1
+    """Short table: failures to start, and processes that an adapter says are gone."""
     STRUCTURED = 0
     ENTITLEMENT = 1
     ALLOWANCE = 2

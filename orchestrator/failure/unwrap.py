@@ -14,6 +14,8 @@ from typing import Any, Final
 
 from attrs import define, field, frozen
 
+from orchestrator.failure.linear import compile_linear
+
 MAX_LEVEL: Final = 4
 """Wrappers opened behind each other."""
 MAX_TEXT: Final = 1 << 20
@@ -24,16 +26,83 @@ _MAX_DEPTH: Final = 64
 _MAX_FACT: Final = 200
 """A longer string is no code and no name."""
 _MAX_SEGMENTS: Final = 64
+_MAX_DIGITS: Final = 10
+"""Longer runs of digits are ids."""
 
 _SENTENCE_KEYS: Final = frozenset(
-    ["message", "msg", "detail", "details", "error", "errormessage", "errordescription", "description", "reason", "title", "raw", "body", "cause", "stderr", "text", "exception", "errors", "errormsg", "errmsg", "userfacingsessionerrormessage", "additionaldetails", "localizedmessage", "statustext", "failure", "summary", "suggestion", "responsebody", "data", "warning", "explanation", "err"]
+    [
+        "message",
+        "msg",
+        "detail",
+        "details",
+        "error",
+        "errormessage",
+        "errordescription",
+        "description",
+        "reason",
+        "title",
+        "raw",
+        "body",
+        "cause",
+        "stderr",
+        "text",
+        "exception",
+        "errors",
+        "errormsg",
+        "errmsg",
+        "userfacingsessionerrormessage",
+        "additionaldetails",
+        "localizedmessage",
+        "statustext",
+        "failure",
+        "summary",
+        "suggestion",
+        "responsebody",
+        "data",
+        "warning",
+        "explanation",
+        "err",
+    ]
 )
 """Fields in which somebody explains something."""
 
 _ECHO_KEYS: Final = frozenset(
-    ["prompt", "messages", "content", "input", "history", "request", "conversation", "tools", "arguments", "stack", "traceback", "requestbodyvalues", "requestbody", "parameters", "params", "headers", "responseheaders", "command", "args", "cwd", "env", "output", "transcript", "user", "sessionid", "requestid"]
+    [
+        "prompt",
+        "messages",
+        "content",
+        "input",
+        "history",
+        "request",
+        "conversation",
+        "tools",
+        "arguments",
+        "stack",
+        "traceback",
+        "requestbodyvalues",
+        "requestbody",
+        "parameters",
+        "params",
+        "headers",
+        "responseheaders",
+        "command",
+        "args",
+        "cwd",
+        "env",
+        "output",
+        "transcript",
+        "user",
+        "sessionid",
+        "requestid",
+    ]
 )
 """Fields that repeat the user's or the model's words, or say nothing: never searched."""
+
+
+_SYMBOL_KEYS: Final = frozenset(
+    "code errno type name errortype errorname errorkind errorcode status grpcstatus".split()
+)
+"""Fields whose value is a symbol: one word that names an error."""
 
 
 @frozen
@@ -50,6 +119,8 @@ class Sentence:
     """Wrappers taken off before it was found."""
     keyed: bool = False
     """It stood in a message field, so it is a sentence by itself."""
+    code: bool = False
+    """A symbol from a code field, such as ECONNRESET: read by the rules, never shown."""
 
 
 @define
@@ -97,8 +168,15 @@ class Contents:
     def _fact(self, key: str, value: str, level: int) -> None:
         if key and len(value) <= _MAX_FACT:
             self.facts.setdefault((key, value.strip().lower()), level)
-            if value.isascii() and value.isdigit() and len(value) <= 10:  # noqa: PLR2004
+            if value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS:
                 self.numbers[key] = int(value)
+            elif key in _SYMBOL_KEYS and " " not in value:
+                self._symbol(value, level)
+
+    def _symbol(self, value: str, level: int) -> None:
+        encoded = value.lower().encode("utf-8", "replace")
+        if len(self.sentences) < _MAX_SEGMENTS:
+            self.sentences.append(Sentence(value, encoded, provider=True, level=level, code=True))
 
     def _number(self, key: str, value: float, level: int) -> None:
         if key and value == value and abs(value) < 1e15:  # noqa: PLR0124, PLR2004 - NaN, absurd
@@ -227,19 +305,13 @@ def _json_opening() -> Any:
 
 @cache
 def _loose() -> Any:
-    import re2  # noqa: PLC0415 - loaded at the first failure, not at import
-
-    options = re2.Options()
-    options.log_errors = False
-    options.case_sensitive = False
     keys = (
         r"error_?kind|error_?types?|error_?name|error_?code|errno|type|code|status|status_?code"
         r"|http_?status_?code|http_?status|reason|name|message|msg|details?|error|raw|body"
         r"|description|title"
     )
     string = r'"((?:[^"\\]|\\.)*)(?:"|\z)' + "|" + r"'((?:[^'\\]|\\.)*)(?:'|\z)"
-    return re2.compile(
-        rf"(?s)(?:^|[\s{{(,\[*])[\"']?({keys})[\"']?\s*(?::|=>|=)\s*"
-        rf"(?:Some\()?(?:String\(|Optional\()?(?:{string}|([-\w.]+))".encode(),
-        options,
+    return compile_linear(
+        rf"(?is)(?:^|[\s{{(,\[*])[\"']?({keys})[\"']?\s*(?::|=>|=)\s*"
+        rf"(?:Some\()?(?:String\(|Optional\()?(?:{string}|([-\w.]+))"
     )

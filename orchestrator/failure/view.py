@@ -8,6 +8,7 @@ from typing import Any, Final
 from attrs import define, field
 
 from orchestrator.failure.hints import Hint, read_hint
+from orchestrator.failure.linear import compile_linear
 from orchestrator.failure.raw import RawFailure, Surface
 from orchestrator.failure.speakers import Speaker
 from orchestrator.failure.unwrap import Contents, Sentence
@@ -93,11 +94,7 @@ STATUS_WORDING: Final = (
 
 @cache
 def status_pattern() -> Any:
-    import re2  # noqa: PLC0415 - loaded at the first failure, not at import
-
-    options = re2.Options()
-    options.log_errors = False
-    return re2.compile(f"(?m){STATUS_WORDING}".encode(), options)
+    return compile_linear(f"(?m){STATUS_WORDING}")
 
 
 _TRANSPORT_WRAPPERS: Final = (
@@ -110,11 +107,7 @@ _TRANSPORT_WRAPPERS: Final = (
 
 @cache
 def _transport_wrapper() -> Any:
-    import re2  # noqa: PLC0415 - loaded at the first failure, not at import
-
-    options = re2.Options()
-    options.log_errors = False
-    return re2.compile(_TRANSPORT_WRAPPERS.encode(), options)
+    return compile_linear(_TRANSPORT_WRAPPERS)
 
 
 def open_failure(raw: RawFailure, speaker: Speaker, context: Context) -> View:
@@ -141,6 +134,11 @@ def open_failure(raw: RawFailure, speaker: Speaker, context: Context) -> View:
             plain = plain[wrapper.end() :]
         if plain is not sentence.plain:
             contents.sentences[index] = Sentence(
-                sentence.original, plain, sentence.provider, sentence.level, sentence.keyed
+                sentence.original,
+                plain,
+                sentence.provider,
+                sentence.level,
+                sentence.keyed,
+                sentence.code,
             )
     return view

@@ -51,9 +51,8 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         "acp.auth_required",
-        Step.ACCESS,
+        Step.REQUEST,
         Kind.AUTH_REQUIRED,
-        pattern=r"-32000\W{1,4}authentication required|^authentication required$",
         facts=(("jsonrpc", "-32000"),),
         priority=-40,
     ),

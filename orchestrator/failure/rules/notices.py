@@ -109,7 +109,7 @@ RULES: Final[tuple[Rule, ...]] = (
         r"^user (?:aborted|cancelled|canceled|interrupted)",
         r"^context canceled$|: context canceled$",
         r"^keyboardinterrupt$",
-        unless=r"due to timeout|timed? ?out|timeout",
+        unless=r"due to (?:a )?timeout|timed? out|timeout (?:of|exceeded|error)",
     ),
     raised(
         "cancelled.exception",

@@ -55,6 +55,20 @@ class How(StrEnum):
     SUPERSEDED = "superseded"
 
 
+class NoteCode(StrEnum):
+    """What a note says: the whole list."""
+
+    STOPPED = "stopped"
+    SUPERSEDED = "superseded"
+    MOVED = "moved"
+    LOST = "lost"
+    DENIED = "denied"
+    NESTED = "nested"
+    """Gave up at once: the turn around this one owns the recovery."""
+    SEND_CAP = "send_cap"
+    """Gave up: the turn's sends are used up."""
+
+
 @frozen
 class SessionState:
     """What outlives a turn.  The host stores it and hands it to the next one."""
@@ -129,7 +143,7 @@ class Publish:
 class Note:
     """A short advisory line, from a fixed list of codes."""
 
-    code: str
+    code: NoteCode
     text: str
 
 
@@ -146,7 +160,9 @@ class Drop:
 class End:
     outcome: How
     stop_reason: str
+    """How the prompt is answered, in the protocol's words."""
     verdict: Verdict | None
+    """The failure or refusal that ended the turn; None when it landed."""
     session: SessionState = field(factory=SessionState)
 
 

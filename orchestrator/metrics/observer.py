@@ -15,8 +15,7 @@ import os
 import platform
 from collections.abc import Callable, Iterable
 from threading import Lock
-from time import time
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import prometheus_client as prometheus
 from attrs import define
@@ -28,7 +27,6 @@ from orchestrator.metrics.collectors import build, children
 from orchestrator.metrics.series import (
     OTHER,
     RECOVERING,
-    RECOVERY_FAILED,
     SERIES,
     VERSION,
     WAITING,
@@ -51,35 +49,24 @@ from orchestrator.turn.effects import (
     Send,
     Wait,
 )
-from orchestrator.turn.events import Began, Event, Failed, Finished, Recovered, Refused, Started
-
-
-class _Pending(Protocol):
-    @property
-    def family(self) -> Family: ...
-
-
-class _Ids(Protocol):
-    @property
-    def turn_id(self) -> str: ...
-    @property
-    def provider(self) -> str: ...
-
-
-class ObservedTurn(Protocol):
-    """What is read of a turn machine."""
-
-    @property
-    def ids(self) -> _Ids: ...
-    @property
-    def pending(self) -> _Pending | None: ...
+from orchestrator.turn.events import (
+    Began,
+    DropReason,
+    Event,
+    Failed,
+    Finished,
+    Recovered,
+    Refused,
+    Started,
+)
+from orchestrator.turn.machine import TurnMachine
 
 
 @define(eq=False)
 class _Track:
     """A turn that met something other than an answer.  Gone with its end."""
 
-    turn: ObservedTurn
+    turn: TurnMachine
     """Kept so that its identity is not given to another turn."""
     pending: Family | None = None
     """What will send next."""
@@ -116,7 +103,7 @@ class MetricsObserver:
 
     # What is called ------------------------------------------------------------------------------
 
-    def __call__(self, turn: ObservedTurn, event: Event, effects: tuple[Effect, ...]) -> None:
+    def __call__(self, turn: TurnMachine, event: Event, effects: tuple[Effect, ...]) -> None:
         if not effects:  # evidence, a late report, an early tick
             return
         last = effects[-1]
@@ -129,16 +116,16 @@ class MetricsObserver:
         if self._many_processes:
             self._fold()
 
-    def resumed(self, turn: ObservedTurn) -> None:
+    def resumed(self, turn: TurnMachine) -> None:
         """Take in a turn that was restored from a snapshot: no `Started` will come."""
         self._started += 1
         track = self._tracks[id(turn)] = _Track(turn)
         self._move(track, (), turn.pending)
 
     def sink_opened(self, name: str) -> None:
-        """Create the series of a sink or an observer, at 0."""
+        """Create the series of a sink or an observer; it is on."""
         self._sink_errors.labels(name)
-        self._sink_disabled.labels(name)
+        self._sink_disabled.labels(name).set(0)
 
     def sink_failed(self, name: str) -> None:
         self._sink_errors.labels(name).inc()
@@ -146,11 +133,11 @@ class MetricsObserver:
     def sink_switched_off(self, name: str) -> None:
         self._sink_disabled.labels(name).set(1)
 
-    def settings_loaded(self, *, ok: bool, at: float) -> None:
-        """Tell whether settings were taken over; `at` is POSIX seconds."""
+    def settings_loaded(self, *, ok: bool) -> None:
+        """Tell whether the newest settings were taken over just now."""
         self._reload_ok.set(ok)
         if ok:
-            self._reloaded_at.set(at)
+            self._reloaded_at.set_to_current_time()
 
     def scraped(self) -> prometheus.CollectorRegistry:
         """Return the registry to expose: all processes' when there is a multi-process directory."""
@@ -177,7 +164,7 @@ class MetricsObserver:
     # What it counts ------------------------------------------------------------------------------
 
     def _shortest(
-        self, turn: ObservedTurn, event: Event, effects: tuple[Effect, ...], last: Effect
+        self, turn: TurnMachine, event: Event, effects: tuple[Effect, ...], last: Effect
     ) -> bool:
         """Count an event on the shortest way from a message to its answer; False for any other."""
         what = type(event)
@@ -198,9 +185,8 @@ class MetricsObserver:
     def _look(self, track: _Track, event: Event, effects: tuple[Effect, ...], last: Effect) -> None:
         """Count one tuple of a turn that is not on the shortest way to its answer."""
         end = last if isinstance(last, End) else None
-        stopped = end is not None and end.outcome is How.STOPPED
         if isinstance(event, Failed | Refused | Finished):
-            self._attempt_ended(track, event, stopped=stopped)
+            self._attempt_ended(track, event.now, end)
         elif isinstance(event, Recovered):
             done = StepOutcome.DONE if event.ok else StepOutcome.FAILED
             self._steps[event.step, done].inc()
@@ -213,26 +199,22 @@ class MetricsObserver:
         if end is not None:
             self._ended_as(track, event, end)
 
-    def _attempt_ended(
-        self, track: _Track, event: Failed | Refused | Finished, *, stopped: bool
-    ) -> None:
-        if isinstance(event, Finished):
-            outcome, kind = AttemptOutcome.LANDED, None
-        elif isinstance(event, Refused) or event.verdict.kind is Kind.CONTENT_REFUSED:
-            outcome, kind = AttemptOutcome.REFUSED, Kind.CONTENT_REFUSED
-        else:
-            outcome, kind = AttemptOutcome.FAILED, event.verdict.kind
-        # What an agent answers to a cancel says nothing about the provider.
-        self._attempt_closed(track, AttemptOutcome.STOPPED if stopped else outcome)
-        if kind is None or stopped:
+    def _attempt_ended(self, track: _Track, now: float, end: End | None) -> None:
+        """Count how an attempt ended, as the machine understood it."""
+        how, verdict = None if end is None else end.outcome, track.turn.verdict
+        if how is How.LANDED or how is How.STOPPED or verdict is None:
+            # What an agent answers to a cancel says nothing about the provider.
+            landed = how is How.LANDED
+            self._attempt_closed(track, AttemptOutcome.LANDED if landed else AttemptOutcome.STOPPED)
             return
+        refused = verdict.kind is Kind.CONTENT_REFUSED
+        self._attempt_closed(track, AttemptOutcome.REFUSED if refused else AttemptOutcome.FAILED)
         if track.failed_at is None:
-            track.failed_at = event.now
+            track.failed_at = now
         provider = track.turn.ids.provider
         provider = provider if provider in self._providers else OTHER
-        kind = kind if (kind, provider) in self._failures else Kind.UNKNOWN
-        self._failures[kind, provider].inc()
-        if kind is Kind.UNKNOWN:
+        self._failures[verdict.kind, provider].inc()
+        if verdict.kind is Kind.UNKNOWN:
             self._unclassified[provider].inc()
 
     def _attempt_closed(self, track: _Track, outcome: AttemptOutcome) -> None:
@@ -240,28 +222,31 @@ class MetricsObserver:
         if track.last in _RECOVERING:
             self._recoveries[track.last, _LED_TO[outcome]].inc()
 
-    def _move(self, track: _Track, effects: tuple[Effect, ...], pending: _Pending | None) -> None:
+    def _move(self, track: _Track, effects: tuple[Effect, ...], pending: Family | None) -> None:
         """Keep scheduled = sent + dropped + pending, family by family."""
-        old, new = track.pending, None if pending is None else pending.family
-        sent = next((e for e in effects if isinstance(e, Send)), None)
-        drop = next((e for e in effects if isinstance(e, Drop)), None)
-        if old is not None and (sent or drop or new is not old):
-            self._pending[old].dec()
-            if sent:
-                self._sent[old].inc()
-                track.recovered = track.recovered or old in _RECOVERING
-            else:
-                self._dropped[old, drop.reason if drop else RECOVERY_FAILED].inc()
-                if old in _RECOVERING:
-                    led_to = RecoveryOutcome.DROPPED if drop else RecoveryOutcome.FAILED
-                    self._recoveries[old, led_to].inc()
-            track.pending = old = None
-        if sent:
-            track.last = sent.family
-        if new is not None and old is None:
-            self._scheduled[new].inc()
-            self._pending[new].inc()
-            track.pending = new
+        for effect in effects:
+            if isinstance(effect, Send):
+                self._left(track, self._sent.get(effect.family))
+                track.last = effect.family
+                track.recovered = track.recovered or effect.family in _RECOVERING
+            elif isinstance(effect, Drop):
+                self._left(track, self._dropped[effect.family, effect.reason])
+                if effect.family in _RECOVERING:
+                    # Only a step that did not work is a recovery that failed; the rest is people.
+                    failed = effect.reason is DropReason.DENIED
+                    led_to = RecoveryOutcome.FAILED if failed else RecoveryOutcome.DROPPED
+                    self._recoveries[effect.family, led_to].inc()
+        if pending is not None and track.pending is None:
+            self._scheduled[pending].inc()
+            self._pending[pending].inc()
+            track.pending = pending
+
+    def _left(self, track: _Track, counter: Any) -> None:
+        """Take a turn out of those that wait for a re-send; its first send is none."""
+        if track.pending is not None:
+            counter.inc()
+            self._pending[track.pending].dec()
+            track.pending = None
 
     def _ended_as(self, track: _Track, event: Event, end: End) -> None:
         turn, family = track.turn, track.last
@@ -325,7 +310,7 @@ class MetricsObserver:
         self._sink_disabled = built["sink_disabled"]
         self._reload_ok = built["settings_last_reload_successful"]
         self._reloaded_at = built["settings_last_reload_success_timestamp_seconds"]
-        self.settings_loaded(ok=True, at=time())
+        self.settings_loaded(ok=True)
         bound["build_info"][VERSION, platform.python_version()].set(1)
 
 

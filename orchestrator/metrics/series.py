@@ -116,10 +116,6 @@ RECOVERING: Final = tuple(row.family for row in TABLE if row.steps)
 """Families that do something before they send again."""
 WAITING: Final = tuple(family for family in Family if family not in RECOVERING)
 """Families that only wait before they send again."""
-RECOVERY_FAILED: Final = "recovery_failed"
-"""Why a re-send was dropped when nobody asked for it: its own step did not work."""
-DROP_REASONS: Final = (*DropReason, RECOVERY_FAILED)
-
 _FAMILY: Final = {"family": tuple(Family)}
 _C, _G, _H = Type.COUNTER, Type.GAUGE, Type.HISTOGRAM
 
@@ -156,7 +152,7 @@ SERIES: Final[tuple[Series, ...]] = (
         "retries_dropped_total",
         _C,
         "Re-sends that were never sent, hence never counted against the turn.",
-        {**_FAMILY, "reason": DROP_REASONS},
+        {**_FAMILY, "reason": tuple(DropReason)},
     ),
     Series(
         "ladder_exhausted_total",

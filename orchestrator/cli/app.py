@@ -36,7 +36,7 @@ def build(*, listing: bool = False) -> App:
         name=_NAME,
         help="Retry and recovery for chat turns over coding agents.",
         help_epilogue=_exit_codes() if listing else None,
-        help_format="plaintext",
+        help_format="markdown",
         version=_version,
         default_parameter=Parameter(negative="", show_default=False),
         group_commands=Group("Options", sort_key=len(GROUPS)),

@@ -10,9 +10,11 @@ from orchestrator.cli.codes import Exit
 def completion(shell: Literal["bash", "zsh", "fish"], /) -> int:
     """Print a completion script for your shell.
 
-    bash: orchestrator completion bash > ~/.local/share/bash-completion/completions/orchestrator
-    zsh: orchestrator completion zsh > "${fpath[1]}/_orchestrator"
-    fish: orchestrator completion fish > ~/.config/fish/completions/orchestrator.fish
+    Save it where your shell looks:
+
+    - bash: ~/.local/share/bash-completion/completions/orchestrator
+    - zsh: _orchestrator, in a folder of $fpath
+    - fish: ~/.config/fish/completions/orchestrator.fish
 
     Parameters
     ----------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from random import Random
 from typing import Annotated, Final
 
@@ -16,8 +17,9 @@ from orchestrator.cli.codes import Exit, Halt
 from orchestrator.cli.terminal import Output, columns
 from orchestrator.cli.walk import STORIES, Sent, Story, Walk, walk
 from orchestrator.settings.allowed import plain
-from orchestrator.settings.load import Loaded
-from orchestrator.settings.reading import duration
+from orchestrator.settings.model import Settings, TurnLimits
+from orchestrator.settings.reading import duration, in_words
+from orchestrator.turn.curve import Pace
 from orchestrator.turn.effects import Family, How
 from orchestrator.turn.table import ROWS
 
@@ -29,7 +31,7 @@ _RESET_S: Final = 3600.0
 
 
 def plan(
-    family: Family,
+    family: Annotated[Family, Parameter(name_transform=str.lower)],
     /,
     *,
     seed: int | None = None,
@@ -57,18 +59,22 @@ def plan(
     """
     loaded = chosen.load(output)
     story = STORIES[family]
+    hint_s = None if hint is None else _seconds(hint, "--hint")
+    if hint_s is None and story.resets:
+        hint_s = _RESET_S
     told = walk(
         loaded.settings,
         story,
         chance=None if seed is None else Random(seed),
         attempt_s=_seconds(attempt, "--attempt"),
-        hint_s=_RESET_S if hint is None and story.resets else _hint(hint),
+        hint_s=hint_s,
     )
     if output.json:
         output.data(_as_json(family, seed, told))
-    else:
-        _print(output, family, told)
-        output.say(_summary(family, story, told, loaded, seed))
+        return Exit.OK
+    _print(output, family, told)
+    for note in _notes(family, told, loaded.settings, hint_s, seed):
+        output.say(note)
     return Exit.OK
 
 
@@ -84,10 +90,6 @@ def _seconds(text: str, name: str) -> float:
     return seconds
 
 
-def _hint(text: str | None) -> float | None:
-    return None if text is None else _seconds(text, "--hint")
-
-
 def _as_json(family: Family, seed: int | None, told: Walk) -> dict[str, object]:
     return {
         "family": family,
@@ -101,18 +103,17 @@ def _as_json(family: Family, seed: int | None, told: Walk) -> dict[str, object]:
 
 def _print(output: Output, family: Family, told: Walk) -> None:
     longest = max(sent.wait_s for sent in told.sends)
-    rows: list[list[Text | str]] = [
-        [Text(h, "bold") for h in ("send", "family", "retry", "waits", "at", "")]
-    ]
+    head = ("send", "family", "retry", f"{'waits':>8}", f"{'at':>8}")
+    rows: list[list[Text]] = [[*(Text(h, "bold") for h in head), Text()]]
     for sent in told.sends:
-        style = "bold" if sent.family is family else ""
+        waits = "-" if sent.retry is None else _short(sent.wait_s)
         rows.append(
             [
                 Text(f"{sent.number:>4}"),
-                Text(str(sent.family or "first send"), style),
+                Text(str(sent.family or "first send"), "bold" if sent.family is family else ""),
                 Text(_count(sent)),
-                Text(f"{_short(sent.wait_s):>9}" if sent.family else f"{'-':>9}"),
-                Text(f"{_short(sent.at_s):>9}"),
+                Text(f"{waits:>8}"),
+                Text(f"{_short(sent.at_s):>8}"),
                 _bar(sent, longest),
             ]
         )
@@ -142,21 +143,40 @@ def _short(seconds: float) -> str:
     return f"{minutes // 60}h {minutes % 60:02}m"
 
 
-def _summary(family: Family, story: Story, told: Walk, loaded: Loaded, seed: int | None) -> str:
-    parts = [f"{family}: {story.words}"]
+def _notes(
+    family: Family, told: Walk, settings: Settings, hint_s: float | None, seed: int | None
+) -> Iterator[str]:
+    """What the table cannot show, a sentence each."""
+    story, row, turn = STORIES[family], ROWS[family], settings.turn
+    yield f"{family}: {story.words}, again and again."
     if not told.uses(family):
-        need = f"it needs {story.setting}" if story.setting else "its budget is 0"
-        parts.append(f"with these settings the family never sends ({need})")
+        yield f"With these settings the family never sends: {_why_never(story, turn, hint_s)}."
     elif story.setting.startswith("choices."):
-        parts.append(f"off unless {story.setting} is set or the host opts in")
+        yield f"Off unless {story.setting} is set or the host opts in."
     if family in told.windows:
-        parts.append(f"the window closes at {_short(told.windows[family])}")
-    end = "goes on" if told.outcome is None else _ENDS.get(told.outcome, str(told.outcome))
-    parts.append(f"after {len(told.sends)} sends the turn {end} at {_short(told.ends_at_s)}")
-    jitter = loaded.settings.ladders.curve.jitter
-    if seed is None and jitter and ROWS[family].pause is not None:
-        parts.append(f"shown without jitter, which adds up to {plain(jitter * 100)} % (--seed N)")
-    return "; ".join(parts)
+        yield f"The window closes at {_short(told.windows[family])}; the last wait may end later."
+    if sum(s.family is None or ROWS[s.family].counted for s in told.sends) >= turn.max_sends:
+        yield f"The cap turn.max_sends ({turn.max_sends}) ends it."
+    if told.outcome is None:
+        yield f"Cut here after {len(told.sends)} sends: waits of 0 s do not end a window."
+    else:
+        count = "1 send" if len(told.sends) == 1 else f"{len(told.sends)} sends"
+        yield f"After {count} the turn {_ENDS[told.outcome]} at {_short(told.ends_at_s)}."
+    if seed is None and row.pause is not None:
+        jitter = settings.ladders.curve.jitter
+        more = f"{plain(jitter * 100)} %" if jitter else ""
+        if row.pause.pace is Pace.AT_RESET:
+            more = in_words(turn.resume_spread_s)
+        if more:
+            yield f"Waits are shown without chance, which adds up to {more}; --seed N draws it."
 
 
-_ENDS: Final = {How.FAILED: "fails", How.REFUSED: "ends as refused", How.LANDED: "lands"}
+def _why_never(story: Story, turn: TurnLimits, hint_s: float | None) -> str:
+    if hint_s is not None and hint_s > turn.max_server_wait_s and not story.resets:
+        return f"turn.max_server_wait_s ({in_words(turn.max_server_wait_s)}) is below the hint"
+    if story.resets and hint_s is not None and hint_s > turn.resume_within_s:
+        return f"turn.resume_within_s ({in_words(turn.resume_within_s)}) is below the hint"
+    return f"it needs {story.setting}" if story.setting else "its budget is 0"
+
+
+_ENDS: Final = {How.FAILED: "fails", How.REFUSED: "ends as refused"}

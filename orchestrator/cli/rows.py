@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Callable, Mapping
+from signal import Signals
 from types import MappingProxyType
 from typing import Any, Final, NoReturn
 
@@ -61,6 +62,10 @@ def _is_whole(value: object) -> bool:
 _EXACT: Final = 2**53
 
 
+def _is_signal(value: object) -> bool:
+    return value in Signals.__members__ if isinstance(value, str) else _is_whole(value)
+
+
 def _is_texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(v, str) for v in value)
 
@@ -72,6 +77,7 @@ def _is_headers(value: object) -> bool:
 
 
 _WHOLE: Final = _Sort("a whole number", _is_whole)
+_SIGNAL: Final = _Sort('a number or a name such as "SIGKILL"', _is_signal)
 _NUMBER: Final = _Sort("a number", _is_number)
 _TEXT: Final = _Sort("text", lambda v: isinstance(v, str))
 _YES_NO: Final = _Sort("true or false", lambda v: isinstance(v, bool))
@@ -100,9 +106,10 @@ def _http(given: dict[str, Any]) -> RawFailure:
 
 
 def _exit(given: dict[str, Any]) -> RawFailure:
+    signal = given.get("signal")
     return RawFailure.exit(
         given.get("exit_code"),
-        signal=given.get("signal"),
+        signal=Signals[signal] if isinstance(signal, str) else signal,
         stderr=given.get("stderr"),
         delivery=_delivery(given),
     )
@@ -126,7 +133,7 @@ _SHAPES: Final[Mapping[Surface, _Shape]] = MappingProxyType(
             ),
         ),
         Surface.EXIT: _Shape(
-            {"exit_code": _WHOLE, "signal": _WHOLE, "stderr": _TEXT, "delivery": _DELIVERY}, _exit
+            {"exit_code": _WHOLE, "signal": _SIGNAL, "stderr": _TEXT, "delivery": _DELIVERY}, _exit
         ),
         Surface.STDERR: _Shape(
             {"stderr": _TEXT, "delivery": _DELIVERY},

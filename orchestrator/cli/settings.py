@@ -18,7 +18,12 @@ from orchestrator.settings import document
 from orchestrator.settings.load import Loaded, Problem, Source, find_file, load
 from orchestrator.settings.tree import nested, tree, values
 
-app = App(name="settings", help="Show, check and document the settings.", help_format="plaintext")
+app = App(
+    name="settings",
+    help="Show, check and document the settings.",
+    help_format="markdown",
+    group_commands="Commands",
+)
 
 _PLAIN = Output()
 _CHOSEN = Chosen()

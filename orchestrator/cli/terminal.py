@@ -42,7 +42,8 @@ class Output:
 
     @property
     def stderr(self) -> Console:
-        """For messages."""
+        """For messages; what was printed before on stdout comes first."""
+        sys.stdout.flush()
         return console(sys.stderr, plain=self.no_color)
 
     def say(self, message: str) -> None:

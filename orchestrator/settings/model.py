@@ -43,7 +43,9 @@ class Curve:
     Jitter adds `luck` times `jitter` of the capped base, so a wait is never shorter than the base.
     """
 
-    first_s: float = _tunable(2.0, Seconds(0, 3600), "Wait before the first retry.")
+    first_s: float = _tunable(
+        2.0, Seconds(0.001, 3600), "Wait before the first retry; 0 would make a window a storm."
+    )
     factor: float = _tunable(2.0, Number(1, 10), "Each wait is this many times the one before.")
     cap_s: float = _tunable(60.0, Seconds(0, 86_400), "No wait's base grows beyond this.")
     jitter: float = _tunable(0.25, Number(0, 1), "Up to this share of the base is added by chance.")

@@ -50,6 +50,13 @@ def test_each_surface_becomes_its_raw_failure():
         assert read.raw.surface == surface
 
 
+def test_a_signal_may_be_named():
+    read = row({"surface": "exit", "input": {"signal": "SIGKILL"}})
+    assert read.raw == RawFailure.exit(None, signal=9)
+    with pytest.raises(BadRow, match='"SIGWHAT" is not allowed; a number or a name such as'):
+        row({"surface": "exit", "input": {"signal": "SIGWHAT"}})
+
+
 def test_headers_reach_the_raw_failure_in_lower_case():
     read = row({"surface": "http", "input": {"headers": {"Retry-After": 12}}})
     assert dict(read.raw.headers) == {"retry-after": "12"}

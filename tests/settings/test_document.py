@@ -32,7 +32,9 @@ def test_the_example_file_explains_every_setting():
         assert leaf.help in text
 
 
-@given(st.floats(0, 3600), st.floats(0, 1), st.lists(st.text(min_size=1), unique=True, max_size=3))
+@given(
+    st.floats(0.001, 3600), st.floats(0, 1), st.lists(st.text(min_size=1), unique=True, max_size=3)
+)
 def test_any_settings_survive_being_written_and_read(first_s, jitter, models):
     kept = tuple(m for m in models if m.isprintable() and m.strip())
     by_path = values(Settings()) | {

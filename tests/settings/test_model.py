@@ -7,10 +7,12 @@ from orchestrator.settings.tree import tree
 
 
 @pytest.mark.parametrize(
-    "value", [-1, True, float("nan"), float("inf"), "2", None, 10**400], ids=lambda v: str(v)[:9]
+    "value", [-1, 0, True, float("nan"), float("inf"), "2", None, 10**400], ids=lambda v: str(v)[:9]
 )
 def test_a_curve_that_makes_no_sense_cannot_be_built(value):
-    with pytest.raises(ValueError, match=r"^first_s: .* is not allowed; a number from 0 to 3600"):
+    with pytest.raises(
+        ValueError, match=r"^first_s: .* is not allowed; a number from 0.001 to 3600"
+    ):
         Curve(first_s=value)
 
 

@@ -46,6 +46,12 @@ COMMANDS: Final = (
         "Tune",
     ),
     Row(
+        "metrics",
+        "orchestrator.cli.metrics:app",
+        "List what can be scraped, and try it out.",
+        "Scrape",
+    ),
+    Row(
         "completion",
         "orchestrator.cli.completion:completion",
         "Print a completion script for your shell.",

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from orchestrator.cli.codes import EXITS, Exit, Halt
 from orchestrator.cli.commands import COMMANDS, EXAMPLES, GROUPS
-from orchestrator.cli.terminal import console, prose, show_error
+from orchestrator.cli.terminal import STDIN, console, prose, show_error
 from orchestrator.failure.redact import scrub
 
 _NAME: Final = "orchestrator"
@@ -54,9 +54,10 @@ def run(tokens: Sequence[str]) -> int:
     """Run one command line and answer its exit code.  Never raises."""
     own = list(tokens[: tokens.index("--")] if "--" in tokens else tokens)
     as_json, plain = "--json" in own, "--no-color" in own
+    own = [str(STDIN) if word == "-" else word for word in own]
     try:
         try:
-            code = _dispatch(list(tokens), plain=plain)
+            code = _dispatch([*own, *tokens[len(own) :]], plain=plain)
             sys.stdout.flush()
         except BrokenPipeError:
             raise

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from orchestrator.cli.codes import Exit, Halt
 from orchestrator.cli.rows import BadRow, Row, read_row
-from orchestrator.cli.terminal import Output
+from orchestrator.cli.terminal import STDIN, Output
 from orchestrator.failure.classify import classify as understand
 from orchestrator.failure.kinds import Kind
 from orchestrator.failure.redact import terminal_line
@@ -98,7 +98,7 @@ def _lines(file: Path | None) -> Iterator[BinaryIO]:
     if file is None and sys.stdin.isatty():
         hint = "for example: orchestrator classify failures.jsonl"
         raise Halt("usage", "nothing to read: name a FILE or pipe JSON lines in", hint=hint)
-    if file is None or str(file) == "-":
+    if file is None or file == STDIN:
         yield sys.stdin.buffer
         return
     try:

@@ -25,7 +25,7 @@ from orchestrator.turn.table import ROWS
 
 _CHOSEN: Final = Chosen()
 _PLAIN: Final = Output()
-_BAR: Final = 24
+_BAR: Final = 22
 _RESET_S: Final = 3600.0
 """How far away a limit's reset is when nobody says."""
 

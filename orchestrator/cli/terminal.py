@@ -9,6 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final, TextIO
 
 from attrs import frozen
@@ -19,6 +20,8 @@ from rich.text import Text
 from orchestrator.cli.codes import Halt
 from orchestrator.failure.redact import terminal_line
 
+STDIN: Final = Path("/dev/stdin")
+"""What a bare `-` on the command line stands for; the parser would take it for an option."""
 _WIDE: Final = 10_000
 """Columns of a pipe: what is read by a program is never wrapped."""
 _READABLE: Final = 100

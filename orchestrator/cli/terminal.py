@@ -112,15 +112,21 @@ def prose(stream: TextIO, *, plain: bool = False) -> Console:
     return made
 
 
-def columns(out: Console, rows: Sequence[Sequence[Text | str]], gap: int = 2) -> None:
-    """Rows as aligned columns, without borders and without blanks at the end of a line."""
+def columns(
+    out: Console, rows: Sequence[Sequence[Text | str]], *, gap: int = 2, widest: int = 40
+) -> None:
+    """Rows as aligned columns, without borders and without blanks at the end of a line.
+
+    A cell beyond `widest` pushes the rest of its own line and no other.
+    """
     cells = [[Text(c) if isinstance(c, str) else c for c in row] for row in rows]
-    widths = [max(cell.cell_len for cell in column) for column in zip(*cells, strict=True)]
+    lengths = [[cell.cell_len for cell in column] for column in zip(*cells, strict=True)]
+    widths = [max((n for n in column if n <= widest), default=0) for column in lengths]
     for row in cells:
         line = Text()
         for cell, width in zip(row, widths, strict=True):
             line += cell
-            line.append(" " * (width - cell.cell_len + gap))
+            line.append(" " * (max(width - cell.cell_len, 0) + gap))
         line.rstrip()
         out.print(line, soft_wrap=True)
 

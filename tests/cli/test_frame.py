@@ -277,6 +277,12 @@ def test_columns_are_aligned_and_end_without_blanks():
     assert stream.getvalue() == "a    bb  c\naaa  b\n猫   b   c\n"
 
 
+def test_a_cell_that_is_too_long_pushes_its_own_line_only():
+    stream = _Stream(terminal=False)
+    columns(console(stream), [["a", "b"], ["a" * 9, "b"], ["aa", "b"]], widest=4)
+    assert stream.getvalue() == "a   b\naaaaaaaaa  b\naa  b\n"
+
+
 def test_a_line_of_json_is_one_line_of_ascii():
     line = json_line({"a": "\n\u2028\u202e☃", "b": (1, 2), "c": Exit.USAGE})
     assert line.isascii()

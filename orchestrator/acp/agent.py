@@ -77,6 +77,8 @@ class AcpAgent:
     """Of the process in which the session is open; 0 when it is in none."""
     _missing: Missing = Missing.NOTHING
     _running: Running | None = None
+    _stopped: Attempt | None = None
+    """An attempt that must not be sent any more."""
     _said_before: int = 0
     """Entries of the memory before the turn that is running."""
 
@@ -91,6 +93,8 @@ class AcpAgent:
             connection = await self.open()
         except (StartFailedError, SessionFailedError) as error:
             return error.verdict
+        if self._stopped is attempt:
+            return StopReason.CANCELLED
         prompt = [*self._reminder(attempt), *blocks(attempt.prompt)]
         ear = _Remembering(attempt, self.memory)
         running = Running(
@@ -103,8 +107,9 @@ class AcpAgent:
         finally:
             self._running = None
 
-    async def cancel(self, attempt: Attempt, /, *, hard: bool) -> None:  # noqa: ARG002
+    async def cancel(self, attempt: Attempt, /, *, hard: bool) -> None:
         """Ask the agent to stop; `hard` kills its whole tree."""
+        self._stopped = attempt
         if hard:
             await self.runtime.kill()
         elif self._running is not None:

@@ -28,6 +28,8 @@ _NOTHING_SAID: Final = "The agent ended its turn without an answer. Send the mes
 _TOO_MANY_STEPS: Final = (
     "The agent reached its limit of steps for one message. Start a new session to go on."
 )
+_AUTH_REQUIRED: Final = -32000
+"""Answered without the words that were shown as text."""
 _OPEN: Final = frozenset(("pending", "in_progress"))
 """States of a tool call that is not over."""
 
@@ -205,7 +207,8 @@ class Intake:
 
     def _failed(self, reply: Reply) -> End:
         raw = reply.raw()
-        if self._opening and raw.message.endswith(self._opening.strip()):
+        is_its_echo = raw.message.endswith(self._opening.strip()) or raw.code == _AUTH_REQUIRED
+        if self._opening and is_its_echo:
             self._opening = ""
         self._let_go()
         self.held.end(Terminal.ERROR)

@@ -112,7 +112,9 @@ def _find_record(data: Mapping[object, object], walk: Callable[[], Finding]) -> 
     walked = walk()
     row = KINDS[walked.kind]
     if row.is_failure and walked.kind is not Kind.UNKNOWN:
-        if key[0] in _VAGUE or row.category == key[0]:
+        # Claude files a prompt that is too long under `request`.
+        too_long = key[0] == "request" and walked.kind is Kind.CONTEXT_OVERFLOW
+        if key[0] in _VAGUE or row.category == key[0] or too_long:
             return walked
     if default is None:
         return Finding(Kind.UNKNOWN, "record.unknown")

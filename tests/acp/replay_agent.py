@@ -93,6 +93,7 @@ class ReplayWire:
     sent: list = field(factory=list)
     _out: list = field(factory=list)
     _ready: anyio.Event = field(factory=anyio.Event)
+    _heard: anyio.Event = field(factory=anyio.Event)
     _over: anyio.Event = field(factory=anyio.Event)
     _killed: bool = False
     _wake: anyio.Event = field(factory=anyio.Event)
@@ -134,9 +135,16 @@ class ReplayWire:
     async def send(self, line):
         for frame in self.reader.feed(line):
             self.sent.append(frame.value)
+            self._heard.set()
+            self._heard = anyio.Event()
             now = anyio.current_time()
             self._due += [(now + after, f) for after, f in self.player.take(frame.value)]
             self._wake.set()
+
+    async def heard(self, method):
+        """Wait until the client has sent a message of this method."""
+        while method not in [message.get("method") for message in self.sent]:
+            await self._heard.wait()
 
     async def ended(self):
         await self._over.wait()

@@ -206,6 +206,13 @@ def test_claude_repeats_its_error_as_text_and_the_text_is_not_shown():
     assert ear.listener.heard == []
 
 
+def test_claude_words_a_missing_sign_in_as_text_that_is_not_shown():
+    ear = intake(CLAUDE)
+    ear.update(chunk("Invalid API key · Fix external API key", "uuid"))
+    ear.end(Reply(error={"code": -32000, "message": "Authentication required"}))
+    assert ear.listener.heard == []
+
+
 def test_claude_text_that_is_not_its_error_is_shown():
     ear = intake(CLAUDE)
     ear.update(chunk("Let me look.", "m1"))

@@ -75,6 +75,13 @@ RULES: Final[tuple[Rule, ...]] = (
         priority=-40,
     ),
     says(
+        "codex.no_room",
+        Step.SHAPE,
+        Kind.CONTEXT_OVERFLOW,
+        r"\bran out of room in the model's context window\b",
+        scope=Scope.PROVIDER,
+    ),
+    says(
         "codex.policy",
         Step.SHAPE,
         Kind.CONTENT_REFUSED,

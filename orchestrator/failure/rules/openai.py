@@ -123,6 +123,7 @@ RULES: Final[tuple[Rule, ...]] = (
             r"\bcontent management policy\b|\bcontent_policy_violation\b|\bresponsibleaipolicyviolation\b"
             r"|\binvalid prompt: your prompt was flagged\b|\brejected as a result of our safety system\b"
             r"|\bprompt was flagged as potentially violating\b"
+            r"|\binvalid prompt: we've limited access to this content\b"
         ),
         facts=(
             ("code", "content_filter"),
@@ -283,5 +284,12 @@ RULES: Final[tuple[Rule, ...]] = (
         "invalid_model",
         "deploymentnotfound",
         "model_not_supported",
+    ),
+    says(
+        "openai.wrong_shape",
+        Step.REQUEST,
+        Kind.INVALID_REQUEST,
+        r"\binvalid '[\w.\[\]]+': expected\b",
+        priority=-30,
     ),
 )

@@ -75,6 +75,7 @@ RULES: Final[tuple[Rule, ...]] = (
         Step.REQUEST,
         Kind.PARSE_ERROR,
         r"\bai_jsonparseerror\b|\bai_typevalidationerror\b|\bai_invalidresponsedataerror\b",
+        r"\bjson parsing failed: text:",
         priority=-10,
     ),
 )

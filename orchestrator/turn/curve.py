@@ -8,13 +8,12 @@ read the real clock, and its loop counts an attempt before the sleep.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from enum import StrEnum
 from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any, Final
 
-from attrs import frozen
+from attrs import Attribute, field, frozen
 from tenacity.wait import wait_base, wait_exponential
 
 from orchestrator.settings.model import Settings
@@ -56,36 +55,42 @@ class Pause:
     """The wait comes before the recovery's steps; otherwise after them."""
 
 
-Curves = Mapping[str, wait_base]
-"""An embedder's own strategies, by ladder name."""
+def _pure(_: object, attribute: Attribute[Any], strategy: wait_base | None) -> None:
+    """Refuse a strategy that is no pure function of the attempt number."""
+    if strategy is None:
+        return
+    once, twice = ([_ask(strategy, n) for n in _PURITY_PROBES] for _ in range(2))
+    if once != twice:
+        raise ValueError(
+            f"curves.{attribute.name}: {strategy!r} is not allowed; a wait that depends on the"
+            " attempt number alone is (`ladders.curve.jitter` adds the jitter)"
+        )
+    if not all(math.isfinite(wait) and wait >= 0 for wait in once):
+        raise ValueError(
+            f"curves.{attribute.name}: {strategy!r} is not allowed; finite waits of 0 s or more are"
+        )
 
 
-def checked(curves: Curves | None) -> Curves | None:
-    """Refuse a strategy that is no pure function of the attempt number.
+@frozen
+class Curves:
+    """An embedder's own wait strategies, by ladder; None keeps the one from the settings.
 
-    Raises ValueError that names the ladder.
+    Raises ValueError that names the ladder when a strategy is not pure.
     """
-    for name, strategy in (curves or {}).items():
-        if name not in Ladder.__members__.values():
-            raise ValueError(f"curves: {name!r} is not a ladder; {', '.join(Ladder)} are")
-        once, twice = ([_base(strategy, n) for n in _PURITY_PROBES] for _ in range(2))
-        if once != twice:
-            raise ValueError(
-                f"curves.{name}: {strategy!r} is not allowed; a wait that depends on the attempt"
-                " number alone is (jitter is added by `ladders.curve.jitter`)"
-            )
-        if not all(math.isfinite(wait) and wait >= 0 for wait in once):
-            raise ValueError(
-                f"curves.{name}: {strategy!r} is not allowed; waits of 0 s or more are"
-            )
-    return curves
+
+    transient: wait_base | None = field(default=None, validator=_pure)
+    busy: wait_base | None = field(default=None, validator=_pure)
+
+
+_FROM_SETTINGS: Final = Curves()
 
 
 def base(settings: Settings, pause: Pause, number: int, curves: Curves | None = None) -> float:
     """Seconds before retry `number` (from 1), capped, without jitter or hint."""
     cap: float = attrgetter(pause.cap)(settings)
-    strategy = (curves or {}).get(pause.ladder) or _default(settings, pause.ladder, cap)
-    wait = _base(strategy, 1 if pause.pace is Pace.FIRST else number)
+    own: wait_base | None = getattr(curves or _FROM_SETTINGS, pause.ladder)
+    strategy = _default(settings, pause.ladder, cap) if own is None else own
+    wait = _ask(strategy, 1 if pause.pace is Pace.FIRST else number)
     return min(max(wait, 0.0), cap)
 
 
@@ -119,7 +124,7 @@ def _default(settings: Settings, ladder: Ladder, cap: float) -> wait_base:
     return wait_exponential(multiplier=first, exp_base=ladders.curve.factor, max=cap)
 
 
-def _base(strategy: wait_base, number: int) -> float:
+def _ask(strategy: wait_base, number: int) -> float:
     """Ask a strategy for one point.
 
     A real `RetryCallState` would read the clock when built; a strategy that needs more of it than

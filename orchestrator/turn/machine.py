@@ -17,7 +17,6 @@ handler moves the state and returns effects; it performs nothing.  What the tabl
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any, Final, get_args
 
 from attrs import define, evolve
@@ -30,7 +29,7 @@ from orchestrator.turn import rule, spending, table, wording
 from orchestrator.turn.case import EVIDENCE_BIT, OUTPUT, Budgets, Case, Plan, hint_of, reset_of
 from orchestrator.turn.curve import Pace, Pause, delay
 from orchestrator.turn.events import DropReason, Event, Live, Step, StopReason
-from orchestrator.turn.state import ENDS, NOTHING, Effects, State, TurnState
+from orchestrator.turn.state import ENDS, FRESH, NOTHING, Effects, State, TurnState
 from orchestrator.turn.table import IfItFails, Row, Target
 
 EVENTS: Final[tuple[type[Event], ...]] = get_args(Event)
@@ -106,6 +105,7 @@ _FIRST: Final[Effects] = (do.Dispatch(do.Payload.VERBATIM, 1),)
 _FIRST_AHEAD: Final[Effects] = (do.Dispatch(do.Payload.VERBATIM, 1, ahead=True),)
 _SEND_FIRST: Final[Effects] = (do.Send(1),)
 _FIRST_SENT: Final = Budgets(sends=1)
+_LANDED_AT_ONCE: Final[Effects] = (do.End(do.How.LANDED, StopReason.END_TURN, None, FRESH),)
 
 ShowsWorld = (
     on.Due
@@ -154,7 +154,7 @@ class TurnMachine(TurnState):
         self.baseline = event.live
         self.facts = event.facts
         self.state = State.READY
-        ahead = self.exempt()
+        ahead = event.facts.owed and self.exempt()
         if event.live.stopping and not ahead:
             return self._give_way(event.now, event.live, DropReason.STOPPED)
         return _FIRST_AHEAD if ahead else _FIRST
@@ -197,6 +197,10 @@ class TurnMachine(TurnState):
         return ENDINGS[event.stop_reason](self, event)
 
     def _land(self, event: on.Finished) -> Effects:
+        at_once = self.incidents is None and self.session is FRESH
+        if at_once and event.stop_reason is StopReason.END_TURN:
+            self.state = State.LANDED
+            return _LANDED_AT_ONCE
         told = NOTHING if self.incidents is None else self.incidents.connection_back()
         return told + self.end(do.How.LANDED, event.stop_reason)
 
@@ -427,16 +431,27 @@ def _is_refusal(verdict: Verdict) -> bool:
 
 Handler = Callable[[TurnMachine, Any], Effects]
 
-TRANSITIONS: Final[Mapping[tuple[State, type[Event]], Handler]] = MappingProxyType(
-    {
-        (state, event): getattr(TurnMachine, handler)
-        for state, handlers in _TABLE.items()
-        for event, handler in handlers.items()
-    }
-)
+TRANSITIONS: Final[Mapping[tuple[State, type[Event]], Handler]] = {
+    (state, event): getattr(TurnMachine, handler)
+    for state, handlers in _TABLE.items()
+    for event, handler in handlers.items()
+}
 """Every legal pair of state and event type, and what answers it."""
 
-ENDINGS: Final[Mapping[StopReason, Handler]] = MappingProxyType(
-    {reason: getattr(TurnMachine, handler) for reason, handler in _FINISHES.items()}
-)
+ENDINGS: Final[Mapping[StopReason, Handler]] = {
+    reason: getattr(TurnMachine, handler) for reason, handler in _FINISHES.items()
+}
 """What answers the agent's own word for the end of an attempt."""
+
+__all__ = [
+    "ENDINGS",
+    "ENDS",
+    "EVENTS",
+    "TRANSITIONS",
+    "Effects",
+    "Handler",
+    "IllegalEvent",
+    "ShowsWorld",
+    "State",
+    "TurnMachine",
+]

@@ -17,7 +17,7 @@ from orchestrator.settings.model import Settings
 from orchestrator.turn import effects as do
 from orchestrator.turn import rule, spending, table
 from orchestrator.turn.case import Budgets, Case, Plan
-from orchestrator.turn.curve import Curves, checked
+from orchestrator.turn.curve import Curves
 from orchestrator.turn.events import DropReason, Facts, Live, StopReason
 from orchestrator.turn.incidents import Incidents, TurnIds
 
@@ -38,13 +38,14 @@ class State(StrEnum):
     SUPERSEDED = "superseded"
 
 
-ENDS: Final = frozenset(State(how) for how in do.How)
+_AFTER: Final = {how: State(how) for how in do.How}
+ENDS: Final = frozenset(_AFTER.values())
 
 Effects = tuple[do.Effect, ...]
 NOTHING: Final[Effects] = ()
 
 _QUEUED: Final = frozenset({State.READY, State.WAITING})
-_FRESH: Final = do.SessionState()
+FRESH: Final = do.SessionState()
 _UNSPENT: Final = Budgets()
 _NOWHERE: Final = Live()
 _PLAIN: Final = Facts()
@@ -63,9 +64,9 @@ class TurnState:
 
     settings: Settings
     ids: TurnIds
-    session: do.SessionState = _FRESH
-    curves: Curves | None = field(default=None, converter=checked)
-    """An embedder's own waits, by ladder name; no part of a snapshot."""
+    session: do.SessionState = FRESH
+    curves: Curves | None = None
+    """An embedder's own waits; no part of a snapshot."""
     state: State = field(default=State.IDLE, init=False)
     baseline: Live = field(default=_NOWHERE, init=False)
     """The world as the turn began."""
@@ -196,7 +197,7 @@ class TurnState:
         self, how: do.How, stop_reason: StopReason | None = None, *, silent_cycle: bool = False
     ) -> Effects:
         """End the turn.  `silent_cycle`: a transient failure ended it, its curve used up."""
-        self.state = State(how)
+        self.state = _AFTER[how]
         self.stop_at = None
         if how is do.How.LANDED:
             self.verdict = None

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     )
     from orchestrator.runner.clock import Clock
     from orchestrator.runner.decorator import recovering
-    from orchestrator.runner.delivery import Observer, Sink
+    from orchestrator.runner.delivery import Observer
     from orchestrator.runner.orchestrator import Orchestrator
     from orchestrator.runner.progress import (
         Ended,
-        Noted,
+        NoteDelivered,
         Outcome,
         Progress,
         RecordRevised,
@@ -48,10 +48,12 @@ if TYPE_CHECKING:
     from orchestrator.runner.tenacity_bridge import retry_if_transient, verdict_on, wait_for_hint
     from orchestrator.runner.turn import Turn
     from orchestrator.settings.model import Settings
+    from orchestrator.sinks import Item, Sink
     from orchestrator.turn.effects import Effect, How, Note, Recover, SessionState
     from orchestrator.turn.events import Event, Facts, Live, Step, StopReason
     from orchestrator.turn.incidents import TurnIds
-    from orchestrator.turn.machine import IllegalEvent, State, TurnMachine
+    from orchestrator.turn.machine import IllegalEvent, TurnMachine
+    from orchestrator.turn.state import State
 
 _HOMES: Final = {
     "errors": ("AgentError", "RuntimeFailure"),
@@ -72,11 +74,11 @@ _HOMES: Final = {
     ),
     "runner.clock": ("Clock",),
     "runner.decorator": ("recovering",),
-    "runner.delivery": ("Observer", "Sink"),
+    "runner.delivery": ("Observer",),
     "runner.orchestrator": ("Orchestrator",),
     "runner.progress": (
         "Ended",
-        "Noted",
+        "NoteDelivered",
         "Outcome",
         "Progress",
         "RecordRevised",
@@ -88,10 +90,12 @@ _HOMES: Final = {
     "runner.tenacity_bridge": ("retry_if_transient", "verdict_on", "wait_for_hint"),
     "runner.turn": ("Turn",),
     "settings.model": ("Settings",),
+    "sinks": ("Item", "Sink"),
     "turn.effects": ("Effect", "How", "Note", "Recover", "SessionState"),
     "turn.events": ("Event", "Facts", "Live", "Step", "StopReason"),
     "turn.incidents": ("TurnIds",),
-    "turn.machine": ("IllegalEvent", "State", "TurnMachine"),
+    "turn.machine": ("IllegalEvent", "TurnMachine"),
+    "turn.state": ("State",),
 }
 _HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -111,11 +115,12 @@ __all__ = [
     "Facts",
     "How",
     "IllegalEvent",
+    "Item",
     "Kind",
     "Live",
     "MetricsObserver",
     "Note",
-    "Noted",
+    "NoteDelivered",
     "Observer",
     "Orchestrator",
     "Outcome",

@@ -145,7 +145,7 @@ def _listed(script: Move | Sequence[Move]) -> Sequence[Move]:
 
 
 _REPORT: Final[Mapping[Evidence, Callable[[Attempt], None]]] = {
-    Evidence.TEXT: lambda attempt: attempt.text(""),
+    Evidence.TEXT: lambda attempt: attempt.text("text"),
     Evidence.THOUGHT: Attempt.thought,
     Evidence.TOOL: Attempt.tool,
 }

@@ -17,11 +17,11 @@ from orchestrator.runner.agent import (
     SteerableAgent,
 )
 from orchestrator.runner.clock import Clock
-from orchestrator.runner.delivery import Observer, Sink
+from orchestrator.runner.delivery import Observer
 from orchestrator.runner.orchestrator import Orchestrator
 from orchestrator.runner.progress import (
     Ended,
-    Noted,
+    NoteDelivered,
     Outcome,
     Progress,
     RecordRevised,
@@ -40,7 +40,7 @@ __all__ = [
     "CancellableAgent",
     "Clock",
     "Ended",
-    "Noted",
+    "NoteDelivered",
     "Observer",
     "Orchestrator",
     "Outcome",
@@ -52,7 +52,6 @@ __all__ = [
     "RetryRefusedError",
     "RetryScheduled",
     "Session",
-    "Sink",
     "SteerableAgent",
     "TextShown",
     "Turn",

@@ -71,8 +71,9 @@ class Attempt:
         return self._turn.unread
 
     def text(self, chunk: str) -> None:
-        """Report text that the user now sees."""
-        self._turn.saw(self, Evidence.TEXT, chunk)
+        """Report text that the user now sees.  An empty chunk shows nothing."""
+        if chunk:
+            self._turn.saw(self, Evidence.TEXT, chunk)
 
     def thought(self) -> None:
         """Report that the model thinks aloud."""

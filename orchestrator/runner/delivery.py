@@ -14,6 +14,7 @@ import anyio
 
 from orchestrator.failure.redact import one_line
 from orchestrator.incident.record import Record
+from orchestrator.sinks import Sink
 from orchestrator.turn.effects import Effect, Note
 from orchestrator.turn.events import Event
 from orchestrator.turn.machine import TurnMachine
@@ -25,15 +26,6 @@ PATIENCE_S: Final = 10.0
 
 Observer: TypeAlias = Callable[[TurnMachine, Event, tuple[Effect, ...]], None]
 """Called after each event that a machine handled, before its effects are performed."""
-
-
-class Sink(Protocol):
-    """A destination for records and notes.
-
-    May have `async def flush()`, called when the orchestrator is left.
-    """
-
-    async def deliver(self, item: Record | Note, /) -> None: ...
 
 
 @runtime_checkable

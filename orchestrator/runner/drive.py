@@ -30,14 +30,16 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from attrs import evolve
 
 from orchestrator.failure.kinds import Category, Kind
+from orchestrator.failure.raw import RawFailure
 from orchestrator.failure.redact import one_line
 from orchestrator.incident.ledger import Mark
 from orchestrator.incident.record import Record
 from orchestrator.runner.agent import Attempt, AttemptEnd, Prompt, RecoveryResult
+from orchestrator.runner.delivery import PATIENCE_S
 from orchestrator.runner.endings import event_of
 from orchestrator.runner.progress import (
     Ended,
-    Noted,
+    NoteDelivered,
     Outcome,
     Progress,
     RecordRevised,
@@ -79,7 +81,7 @@ from orchestrator.turn.events import (
     StopReason,
     UserSpoke,
 )
-from orchestrator.turn.machine import State
+from orchestrator.turn.state import State
 
 if TYPE_CHECKING:
     from orchestrator.runner.session import Session
@@ -118,6 +120,10 @@ class Drive:
     """Where a helper waits for the stop budget."""
     _outbox: deque[tuple[Record | Note, Kind]] | None = None
     """What the sinks are still owed."""
+    _observed: bool = False
+    """Observers are looking at an answer that is not performed yet; one of them may press Stop."""
+    _last: Evidence | None = None
+    """Evidence that was the last event of all."""
     _inbox: deque[Event] | None = None
     """Events that arrived meanwhile."""
     _settled: anyio.Event | None = None
@@ -154,12 +160,14 @@ class Drive:
 
     def feed(self, event: Event) -> None:
         """Hand in an event from outside, and see to it that the answer is performed."""
-        if self._outbox:
+        if self._outbox or self._observed:
             if self._inbox is None:
                 self._inbox = deque()
             self._inbox.append(event)
             return
         self._handle(event)
+        while self._inbox and not self._outbox:
+            self._handle(self._inbox.popleft())
         self._nudge()
 
     def look(self, kind: type[UserSpoke | Rebound]) -> None:
@@ -174,7 +182,9 @@ class Drive:
         if chunk:
             self._chunks.append(chunk)
             self._tell(TextShown(attempt.number, chunk))
-        self.feed(Saw(attempt.number, evidence))
+        if self._last is not evidence:  # the same again, and nothing between, says nothing new
+            self.feed(Saw(attempt.number, evidence))
+            self._last = evidence
 
     def agent_retries(self, attempt: Attempt, title: str, category: Category) -> None:
         if self._flight is attempt:
@@ -216,7 +226,7 @@ class Drive:
         """Deliver what the sinks are owed, then hand in what arrived meanwhile."""
         while self._settled is not None:
             await self._settled.wait()
-        if not self._outbox:
+        if not (self._outbox or self._inbox):
             return
         self._settled = settled = anyio.Event()
         try:
@@ -244,7 +254,7 @@ class Drive:
             now = clock.now()
             self._handle(Started(now, self._live(now), self.facts))
             while self.outcome is None:
-                if self._outbox or self._settled:
+                if self._outbox or self._inbox or self._settled:
                     await self.settle()
                 step, self._next = self._next, None
                 if isinstance(step, Dispatch):
@@ -254,7 +264,7 @@ class Drive:
                         self._handle(self._about_to_send())
                 elif isinstance(step, Send):
                     end = await self._attempt(step)
-                    if self._outbox or self._settled:
+                    if self._outbox or self._inbox or self._settled:
                         await self.settle()
                     if self._next is None:  # else a Stop has ended the turn
                         self._handle(self._attempt_ended(step.number, end))
@@ -313,7 +323,7 @@ class Drive:
         self._pause = None
         now = self.session.clock.now()
         self.waited_s += now - before
-        if self._next is None and not self._outbox:
+        if self._next is None and not (self._outbox or self._inbox):
             self._handle(Due(now, self._live(now)))
 
     async def _attempt(self, send: Send) -> AttemptEnd:
@@ -322,21 +332,23 @@ class Drive:
         payload = send.payload if self.opening is Payload.VERBATIM else self.opening
         self._flight = attempt = Attempt(self, send.number, payload, send.family)
         self.mark = session.ledger.mark()
-        session.sends(send.family)
+        if send.family is not None:
+            session.pays_for(send.family)
         try:
             if session.agent_cancel is not None and self._progress is None:
-                return session.understood(self, await session.agent.attempt(attempt))
-            with anyio.CancelScope() as self._work:
-                return session.understood(self, await session.agent.attempt(attempt))
+                end = await session.agent.attempt(attempt)
+            else:
+                end = StopReason.CANCELLED  # by `_cancel`
+                with anyio.CancelScope() as self._work:
+                    end = await session.agent.attempt(attempt)
         except Exception as error:  # noqa: BLE001 - a failure is a value from here on
             self._error = error
-            return session.raised(self, error)
-        else:
-            return StopReason.CANCELLED  # by `_cancel`
+            return session.verdict_on(error, self)
         finally:
             self._flight = self._work = None
             if self._patience is not None:
                 self._patience.cancel()
+        return session.verdict_on(end, self) if isinstance(end, RawFailure) else end
 
     async def _recover(self, recover: Recover) -> None:
         """Let the agent do one step of a recovery."""
@@ -379,10 +391,13 @@ class Drive:
 
     def _handle(self, event: Event) -> None:
         """Hand an event to the machine; perform what takes no time and note what comes next."""
+        self._last = None
         effects = self.machine.handle(event)
         delivery = self.session.delivery
         if delivery.observers:
+            self._observed = True
             delivery.observe(self.machine, event, effects)
+            self._observed = False
         for effect in effects:
             perform = self._AT_ONCE.get(type(effect))
             if perform is None:
@@ -434,7 +449,7 @@ class Drive:
         elif isinstance(item, Record):
             self._delivered(self.session.ledger.restamp(item), kind)
         else:
-            self._tell(Noted(item))
+            self._tell(NoteDelivered(item))
 
     async def _deliver(self, item: Record | Note, kind: Kind) -> None:
         """Delivery first: only what arrived somewhere moves the ledger."""
@@ -444,7 +459,7 @@ class Drive:
             if await session.delivery.deliver(record):
                 self._delivered(record, kind)
         elif await session.delivery.deliver(item):
-            self._tell(Noted(item))
+            self._tell(NoteDelivered(item))
 
     def _delivered(self, record: Record, kind: Kind) -> None:
         if kind is not Kind.ADVISORY:
@@ -480,9 +495,11 @@ class Drive:
 
     def _hand_over(self) -> None:
         """End a turn whose owner is going, or let a helper do it if sinks have to be waited for."""
-        if self.outcome is None and self._outbox:
+        if self.outcome is not None:
+            return
+        if self._outbox or self._inbox:
             self.session.orchestrator.spawn(self.wind_up)
-        elif self.outcome is None and isinstance(self._next, End):
+        elif isinstance(self._next, End):
             self._finish(self._next)
 
     async def _mind_stop_budget(self) -> None:
@@ -496,8 +513,10 @@ class Drive:
             self.feed(Due(now, self._live(now)))
 
     async def _foreign(self, name: str, method: Callable[[], Awaitable[None]]) -> None:
+        """Call what an agent may have.  A kill is finished even when all else is cancelled."""
         try:
-            await method()
+            with anyio.move_on_after(PATIENCE_S, shield=True):
+                await method()
         except Exception as error:  # noqa: BLE001 - foreign code
             logger.warning("agent.%s raised %s", name, type(error).__name__)
 
@@ -506,7 +525,8 @@ class Drive:
             self._progress.send_nowait(progress)
 
     def _live(self, now: float) -> Live:
-        live = self.session.live_at(now)
+        session = self.session
+        live = session.live_at(now) if session.orchestrator.budgeted else session.live
         if not self.stopping:
             return live
         return evolve(

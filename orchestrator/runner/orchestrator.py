@@ -19,10 +19,11 @@ from orchestrator.incident.record import Record
 from orchestrator.runner.agent import CONTINUE, Agent, Prompt
 from orchestrator.runner.budget import TokenBucket
 from orchestrator.runner.clock import Clock, LoopClock
-from orchestrator.runner.delivery import Delivery, IncidentReader, Observer, Sink
+from orchestrator.runner.delivery import Delivery, IncidentReader, Observer
 from orchestrator.runner.drive import Drive
 from orchestrator.runner.session import Session
 from orchestrator.settings.model import Settings
+from orchestrator.sinks import Sink
 from orchestrator.turn.effects import SessionState
 
 _NOT_OPEN = "the orchestrator is not open: enter it with `async with`, or start its run()"
@@ -183,15 +184,23 @@ class Orchestrator:
             raise RuntimeError(_NOT_OPEN)
 
     def spawn(self, work: Callable[..., Coroutine[Any, Any, object]], *arguments: object) -> None:
-        """Do something beside the caller.  Nothing is started any more once we are closing."""
-        if self._tasks is not None and not self._closing:
+        """Do something beside the caller."""
+        if self._tasks is not None:
             self._tasks.start_soon(work, *arguments)
 
-    def bucket(self, provider: str) -> TokenBucket | None:
-        """Return the retry budget that the turns of a provider share; None when there is none."""
+    @property
+    def settings(self) -> Settings:
+        """What the next turn goes by."""
+        return self._settings
+
+    @settings.setter
+    def settings(self, settings: Settings) -> None:
+        self._settings = settings
+        self.budgeted = settings.budget.enabled
+
+    def bucket(self, provider: str) -> TokenBucket:
+        """Return the retry budget that the turns of a provider share."""
         rule = self.settings.budget
-        if not rule.enabled:
-            return None
         bucket = self._buckets.get(provider)
         if bucket is None:
             bucket = self._buckets[provider] = TokenBucket(rule)

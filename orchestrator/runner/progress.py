@@ -50,7 +50,7 @@ class RecordRevised:
 
 
 @frozen
-class Noted:
+class NoteDelivered:
     """A short advisory line was delivered."""
 
     note: Note
@@ -127,4 +127,6 @@ class Ended:
     outcome: Outcome
 
 
-Progress: TypeAlias = RetryScheduled | RecoveryStarted | RecordRevised | Noted | TextShown | Ended
+Progress: TypeAlias = (
+    RetryScheduled | RecoveryStarted | RecordRevised | NoteDelivered | TextShown | Ended
+)

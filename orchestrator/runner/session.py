@@ -15,7 +15,7 @@ from orchestrator.failure.raw import RawFailure
 from orchestrator.failure.verdict import Context, Phase, Verdict
 from orchestrator.incident.ledger import Ledger
 from orchestrator.incident.record import Record, Severity
-from orchestrator.runner.agent import CONTINUE, Agent, Attempt, AttemptEnd, Prompt
+from orchestrator.runner.agent import CONTINUE, Agent, Attempt, Prompt
 from orchestrator.runner.drive import Drive
 from orchestrator.runner.turn import Turn
 from orchestrator.turn.case import TEXT, TOOL
@@ -181,7 +181,7 @@ class Session:
         It starts no ladder: the next prompt meets the recovery that its kind names.  None when it
         is not a failure, or nobody could be told.
         """
-        verdict = failure if isinstance(failure, Verdict) else self._verdict(failure)
+        verdict = failure if isinstance(failure, Verdict) else self.verdict_on(failure)
         if not KINDS[verdict.kind].is_failure:
             return None
         record = Record(
@@ -249,11 +249,10 @@ class Session:
         """Whether the fleet's retry budget has a say in this family."""
         return family is not None and Word.MAY_RETRY in ROWS[family].gates
 
-    def sends(self, family: Family | None) -> None:
+    def pays_for(self, family: Family) -> None:
         """Pay for a re-send from the fleet's retry budget."""
-        bucket = self.orchestrator.bucket(self.provider)
-        if bucket is not None and self.is_budgeted(family):
-            bucket.spend(self.clock.now())
+        if self.orchestrator.budgeted and self.is_budgeted(family):
+            self.orchestrator.bucket(self.provider).spend(self.clock.now())
 
     def answered(self, turn: Drive, event: Event) -> None:
         """An attempt ended; see whether the agent answered it at all."""
@@ -291,9 +290,8 @@ class Session:
             self.live = evolve(self.live, user_input=spoke)
 
     def live_at(self, now: float) -> Live:
-        """Return the world as of now, asking the fleet's retry budget if there is one."""
-        bucket = self.orchestrator.bucket(self.provider)
-        may_retry = bucket is None or bucket.allows(now)
+        """Return the world as of now, with what the fleet's retry budget says."""
+        may_retry = self.orchestrator.bucket(self.provider).allows(now)
         if may_retry is not self.live.may_retry:
             self.live = evolve(self.live, may_retry=may_retry)
         return self.live
@@ -304,14 +302,7 @@ class Session:
             self.orchestrator.settings.recoveries.canary_timeout_s if step is Step.CANARY else None
         )
 
-    def understood(self, turn: Drive, end: AttemptEnd) -> AttemptEnd:
-        """Take the verdict on an attempt's end where it is still raw."""
-        return self._verdict(end, turn) if isinstance(end, RawFailure) else end
-
-    def raised(self, turn: Drive, error: Exception) -> Verdict:
-        return self._verdict(error, turn)
-
-    def _verdict(self, failure: RawFailure | Exception, turn: Drive | None = None) -> Verdict:
+    def verdict_on(self, failure: RawFailure | Exception, turn: Drive | None = None) -> Verdict:
         """Take the verdict on what happened, with what is known at the moment."""
         if isinstance(failure, AgentError | RuntimeFailure):
             return failure.verdict
@@ -329,9 +320,8 @@ class Session:
 
     def _landed(self, turn: Drive) -> None:
         self.ledger.landed(turn.mark, turn.id)
-        bucket = self.orchestrator.bucket(self.provider)
-        if bucket is not None:
-            bucket.landed(self.clock.now())
+        if self.orchestrator.budgeted:
+            self.orchestrator.bucket(self.provider).landed(self.clock.now())
 
     def _remember(self, turn: Drive, incident_id: str, end: End) -> None:
         structural = end.verdict is not None and end.verdict.structural

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -11,7 +12,7 @@ import anyio
 from orchestrator.runner.drive import Drive
 from orchestrator.runner.progress import Outcome, Progress
 from orchestrator.turn.events import RetryNow, Stopped
-from orchestrator.turn.machine import State
+from orchestrator.turn.state import State
 
 _ANY_BACKLOG: Final = float("inf")
 """A turn tells a few dozen things; it never waits for whoever iterates."""
@@ -86,7 +87,7 @@ class Turn(Drive):
         self.session.hears(self, text)
         steer, attempt = self.session.agent_steer, self._flight
         if steer is not None and attempt is not None:
-            self.session.orchestrator.spawn(self._foreign, "steer", steer, attempt, text)
+            self.session.orchestrator.spawn(self._foreign, "steer", partial(steer, attempt, text))
         return True
 
     def retry_now(self) -> bool:

@@ -25,9 +25,9 @@ from orchestrator.failure.kinds import Kind, Recovery
 from orchestrator.failure.verdict import Delivery, Verdict
 from orchestrator.turn import effects as do
 from orchestrator.turn import events as on
-from orchestrator.turn import rule, spending, table, wording
+from orchestrator.turn import rule, snapshot, spending, table, wording
 from orchestrator.turn.case import EVIDENCE_BIT, OUTPUT, Budgets, Case, Plan, hint_of, reset_of
-from orchestrator.turn.curve import Pace, Pause, delay
+from orchestrator.turn.curve import Curves, Pace, Pause, delay
 from orchestrator.turn.events import DropReason, Event, Live, Step, StopReason
 from orchestrator.turn.state import ENDS, FRESH, NOTHING, Effects, State, TurnState
 from orchestrator.turn.table import IfItFails, Row, Target
@@ -146,6 +146,25 @@ class TurnMachine(TurnState):
         if handler is None:
             raise IllegalEvent(self.state, event)
         return handler(self, event)
+
+    def snapshot(self, now: float | None = None) -> dict[str, Any]:
+        """Write the turn down as plain JSON; times in it are relative to `now`.
+
+        Without `now` it is the last moment that the turn was told.
+        """
+        return snapshot.take(self, now)
+
+    @classmethod
+    def restore(
+        cls, data: Mapping[str, Any], now: float | None = None, curves: Curves | None = None
+    ) -> TurnMachine:
+        """Build the turn of a snapshot, on a clock that shows `now`.
+
+        It behaves as the one that was written down.  Raises ValueError that names the field.
+        """
+        turn = snapshot.put_back(cls, data, now)
+        turn.curves = curves
+        return turn
 
     # A turn begins, is sent, lands.
 

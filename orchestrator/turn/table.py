@@ -440,7 +440,7 @@ def plan_for(row: Row, case: Case) -> Plan:
     return Plan(
         family=row.family,
         number=1 + (case.cursor if row.counter is None else case.spent(row.counter)),
-        limit=_limit(row, case.settings),
+        limit=limit_of(row, case.settings),
         failed_at=case.at,
         curve_start=_curve_start(case),
         target=MODELS[row.target](case),
@@ -453,7 +453,8 @@ def window_s(row: Row, settings: Settings) -> float:
     return float(_READ[row.window](settings)) if row.window else 0.0
 
 
-def _limit(row: Row, settings: Settings) -> int | None:
+def limit_of(row: Row, settings: Settings) -> int | None:
+    """How many sends a family allows; None for a window."""
     if row.target is Target.CANDIDATE:
         return len(settings.recoveries.fallback_models)
     return int(_READ[row.limit](settings)) if row.limit else None
@@ -494,5 +495,5 @@ def _affordable(row: Row, case: Case) -> bool:
     """Below its count, or inside its window; a window is asked at the failure's own time."""
     if row.window and not case.at < _curve_start(case) + window_s(row, case.settings):
         return False
-    limit = _limit(row, case.settings)
+    limit = limit_of(row, case.settings)
     return row.counter is None or limit is None or case.spent(row.counter) < limit

@@ -36,6 +36,8 @@ class Finding:
     cause: Cause | None = None
     sentence: Sentence | None = None
     """The sentence in which the rule's wording stands."""
+    transient: bool = False
+    """For the one kind whose row leaves it to the failure."""
 
 
 @define

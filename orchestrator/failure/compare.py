@@ -16,7 +16,7 @@ _HOUR_S: Final = 3600.0
 
 @cache
 def _engine(pattern: str) -> Any:
-    return compile_linear(pattern)
+    return compile_linear(pattern, utf8=True)
 
 
 _BUDGET = r"limit:? ([\d,]+)(?:[ ,;]+(?:current|used):? ([\d,]+))?[ ,;]+requested:? ([\d,]+)"

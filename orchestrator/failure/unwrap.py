@@ -100,7 +100,7 @@ _ECHO_KEYS: Final = frozenset(
 
 
 _SYMBOL_KEYS: Final = frozenset(
-    "code errno type name errortype errorname errorkind errorcode status grpcstatus".split()
+    ["code", "errno", "type", "name", "errortype", "errorname", "errorkind", "errorcode", "status", "grpcstatus"]
 )
 """Fields whose value is a symbol: one word that names an error."""
 
@@ -313,5 +313,6 @@ def _loose() -> Any:
     string = r'"((?:[^"\\]|\\.)*)(?:"|\z)' + "|" + r"'((?:[^'\\]|\\.)*)(?:'|\z)"
     return compile_linear(
         rf"(?is)(?:^|[\s{{(,\[*])[\"']?({keys})[\"']?\s*(?::|=>|=)\s*"
-        rf"(?:Some\()?(?:String\(|Optional\()?(?:{string}|([-\w.]+))"
+        rf"(?:Some\()?(?:String\(|Optional\()?(?:{string}|([-\w.]+))",
+        utf8=True,
     )

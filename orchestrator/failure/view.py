@@ -94,7 +94,7 @@ STATUS_WORDING: Final = (
 
 @cache
 def status_pattern() -> Any:
-    return compile_linear(f"(?m){STATUS_WORDING}")
+    return compile_linear(f"(?m){STATUS_WORDING}", utf8=True)
 
 
 _TRANSPORT_WRAPPERS: Final = (
@@ -107,7 +107,7 @@ _TRANSPORT_WRAPPERS: Final = (
 
 @cache
 def _transport_wrapper() -> Any:
-    return compile_linear(_TRANSPORT_WRAPPERS)
+    return compile_linear(_TRANSPORT_WRAPPERS, utf8=True)
 
 
 def open_failure(raw: RawFailure, speaker: Speaker, context: Context) -> View:

@@ -6,7 +6,6 @@ from typing import Final
 
 from orchestrator.failure.kinds import Kind
 from orchestrator.failure.rule import Rule, Scope, Step, field_is, says
-from orchestrator.failure.verdict import Cause
 
 _PROVIDER = Scope.PROVIDER
 _PER_DAY = r"per_?-?day\b|perday|\bper day\b|per_model_per_day"
@@ -189,6 +188,6 @@ RULES: Final[tuple[Rule, ...]] = (
         Step.CONNECTION,
         Kind.CONNECTION_LOST,
         r"\berror fetching from \S+ fetch failed\b|\bexception typeerror: fetch failed\b",
-        cause=Cause.CLOSED,
+        cause=None,
     ),
 )

@@ -160,7 +160,6 @@ RULES: Final[tuple[Rule, ...]] = (
         _LOST,
         r"\bfetch failed\b|\bfailed to fetch\b|\bnetwork ?error\b|\bnetworkerror\b|\berr_network\b|\berror sending request\b|\bfailed to send (?:the )?request\b|\bnet::err_(?:failed|network\w*|internet\w*|connection\w*|address\w*|timed_out)\b|\b(?:unable|failed) to connect\b|\b(?:could not|couldn't|cannot|can't) (?:connect|reach)\b|\bnetwork (?:connection|request) (?:failed|lost|error|interrupted)\b|\bio error: |\bi/o error\b|\btransport error\b|\bhttp error sending\b|\bwsarecv\b|\bwsasend\b|\bload failed$|\bsocket exception\b|\bsocketexception\b|\bhttpclientconnectionfailure\b",
         r"^(?:typeerror: )?terminated(?: at |$|: )",
-        cause=Cause.CLOSED,
         priority=-10,
     ),
     Rule(
@@ -297,7 +296,6 @@ RULES: Final[tuple[Rule, ...]] = (
         "SSLZeroReturnError",
         "SSLEOFError",
         "SSLSyscallError",
-        cause=Cause.CLOSED,
         priority=-20,
     ),
     forbid(

@@ -78,7 +78,7 @@ RULES: Final[tuple[Rule, ...]] = (
         Kind.AGENT_START_FAILED,
         r"\bon windows requires git-?bash\b|\brequires (?:git for windows|wsl|bash\.exe)\b",
         r"\bno suitable shell found\b|\bposix shell .{0,40}(?:not found|required)",
-        cause=Cause.CONFIG,
+        cause=Cause.INSTALL,
     ),
     says(
         "start.sandbox",
@@ -312,7 +312,7 @@ RULES: Final[tuple[Rule, ...]] = (
         Kind.HOST_EXHAUSTED,
         r"\bemfile\b|\benfile\b|\btoo many open files\b|\bfile table overflow\b|\bsystem limit for number of file watchers\b|\binotify (?:watch|instance) limit\b",
         cause=Cause.DESCRIPTORS,
-        priority=15,
+        priority=16,
     ),
     says(
         "host.memory",

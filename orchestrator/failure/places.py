@@ -1,0 +1,107 @@
+"""Which host did not answer, which command is missing, and why a start failed: read for wording."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from orchestrator.failure.linear import compile_linear
+from orchestrator.failure.redact import scrub
+
+if TYPE_CHECKING:
+    from orchestrator.failure.view import View
+
+_HOST: Final = r"[a-z0-9](?:[a-z0-9-]{0,62}\.)*[a-z0-9-]{0,62}[a-z0-9](?::\d{2,5})?"
+_DOTTED: Final = r"(?:localhost|[a-z0-9-]+(?:\.[a-z0-9-]+)+|\[[0-9a-f:]+\])(?::\d{2,5})?"
+
+_HOSTS: Final = (
+    rf"(?i)(?:https?|wss?)://(?:[^\s/@]*@)?(?P<url>{_DOTTED})"
+    rf"|getaddrinfo(?: \w+)? (?P<dns>{_DOTTED})"
+    rf"|host='(?P<pool>[^'\s]+)', port=(?P<port>\d+)"
+    rf"|(?:cannot connect to host|connect(?:ing|ion)? to|reach|resolve(?: host(?:name)?)?:?|request to|dial tcp:?(?: lookup)?|lookup|connect \w+|econn\w+|etimedout|enotfound|to server|peer) (?P<named>{_DOTTED})"
+)
+
+
+@cache
+def _engine(pattern: str) -> Any:
+    return compile_linear(pattern, utf8=True)
+
+
+_DOCS: Final = (
+    b"docs.",
+    b"aka.ms",
+    b"github.com",
+    b"status.",
+    b"developer.mozilla",
+    b"support.",
+    b"help.",
+)
+
+
+def host(view: View) -> str:
+    """The peer that did not answer, with its port where one is named; empty when nobody says."""
+    if view.raw.host:
+        return scrub(view.raw.host)
+    for sentence in view.sentences:
+        if sentence.code:
+            continue
+        for found in _engine(_HOSTS).finditer(sentence.original[:4000].encode("utf-8", "replace")):
+            groups = found.groupdict()
+            name = next((v for k, v in groups.items() if v and k != "port"), b"")
+            if name.startswith(_DOCS):
+                continue
+            port = groups.get("port")
+            whole = name + b":" + port if port and port not in {b"80", b"443"} else name
+            return str(whole.decode("ascii", "replace").removesuffix(":443").removesuffix(":80"))
+    return ""
+
+
+_COMMANDS: Final = (
+    r"(?im)spawn ['\"]?(?P<a>[^\s'\"]+)['\"]? enoent|exec: \"(?P<b>[^\"]+)\": executable file"
+    r"|(?:command not found|not found|introuvable): (?P<c>[\w@./\\:-]+)\s*$"
+    r"|(?:^|: )(?:line \d+: )?(?P<d>[\w@./-]+): (?:command )?not found\s*$"
+    r"|(?:failed|unable) to spawn(?: \w+){0,2} command:? (?P<e>\S+)"
+    r"|['\"]{1,2}(?P<f>[\w@./\\:-]+)['\"]{1,2}(?: is not recognized| 不是| n'est pas| no se reconoce| não é| は、?)"
+    r"|der befehl ['\"](?P<g>[^'\"]+)['\"]|env: ['\"]?(?P<h>[^\s:'\"]+)['\"]?: no such file"
+    r"|no such file or directory: '(?P<i>[^']+)'|(?P<j>\b(?:claude|codex|gemini|opencode|goose|copilot|kiro-cli|qwen|node|npx|npm|bun|uvx?|python3?)) (?:was |is )?not (?:found|installed)"
+)
+
+
+def command(view: View) -> str:
+    """The command that is missing, without its folder."""
+    for sentence in view.sentences:
+        found = _engine(_COMMANDS).search(sentence.original[:4000].encode("utf-8", "replace"))
+        if found is not None:
+            name = next(g for g in found.groups() if g).decode("utf-8", "replace")
+            return scrub(str(name).replace("\\", "/").rstrip("/.,").rpartition("/")[2])[:80]
+    return ""
+
+
+_BOILERPLATE: Final = (
+    r"(?i)^\W*$|^\s*at |^\s*\^|^node:|^npm (?:err!|error) (?:a complete log|code |syscall |path |dest |errno |[{}]|\s*$|this is|network (?:this|in most)|if you|404\s*$|404 note)"
+    r"|^please make sure you have the correct|^and the repository exists|^node\.js v\d|^\s*(?:code|errno|syscall|path|spawnargs):"
+    r"|^traceback |^\s*file \"|^<---|^-{3,}|^={3,}|^\[\d+:0x|^error:?\s*$|^args: |^elapsed: |^windows v|^bun v|^\s*\[cause\]|^instead change|^import |^\s*lines\.|^/\S+:\d+$|^resume this session|^claude --resume"
+)
+_SAYS_WHY: Final = (
+    r"(?i)\b(?:error|fatal|failed|cannot|could not|couldn't|unable|denied|refused|not found|no such|missing|requires?|unsupported|not supported|invalid|timed out"
+    r"|panic|exception|out of memory|killed|enoent|eacces|eperm|enotempty|e404|econn\w+|etimedout|enotfound|eai_again|permission|resolve|unexpected)\b"
+)
+_TRANSPORT: Final = r"(?i)\bssh: |\bcould not resolve\b|\beai_again\b|\benotfound\b|\beconn\w+\b|\betimedout\b|\bpermission denied \(publickey|\bnetwork\b.{0,40}(?:failed|unreachable)|\bcertificate\b"
+_NPM_PREFIX: Final = (
+    r"(?i)^npm (?:err!|error) (?:code |[a-z]+ )?|^(?:fatal|error|stderr|fatal error): "
+)
+
+
+def why(stderr: str) -> str:
+    """The first line of stderr that says why: a transport's before any other, never boilerplate."""
+    lines = [line.strip() for line in stderr[-64_000:].splitlines()]
+    useful = [x for x in lines if x and not _engine(_BOILERPLATE).search(_bytes(x))]
+    for pattern in (_TRANSPORT, _SAYS_WHY):
+        for line in useful:
+            if _engine(pattern).search(_bytes(line)):
+                return line
+    return useful[0] if useful else ""
+
+
+def _bytes(text: str) -> bytes:
+    return text[:2000].encode("utf-8", "replace")

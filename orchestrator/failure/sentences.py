@@ -1,0 +1,246 @@
+"""A provider's text as a person may read it: redacted, out of its envelopes, without diagnostics.
+
+The words stay the provider's.  What goes is what helps nobody in a title: stack traces, statuses
+and exception names in front, retry counters behind, URLs (their host stays), absolute paths (their
+last part stays), and advice that names a command of one program only.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Final
+
+from orchestrator.failure.linear import compile_linear
+from orchestrator.failure.redact import scrub
+
+MAX_READ: Final = 16_000
+"""Characters of one text that are worded; what a person reads stands in front."""
+_MAX_ENVELOPES: Final = 8
+
+_ENVELOPES: Final = (
+    # Tags and marks that a terminal interface puts in front.
+    r"^\[[\w ./-]{1,40}\]:? ",
+    r"^[\s*\[✕✗✘■⚠❌🥲•·|>\"'`(]+",
+    r"^(?:an? )?(?:(?:internal|api|codex|chat|openai|anthropic|gemini|deepseek|acp|agent|stream|protocol|unhandled|fatal|unexpected) )*"
+    r"(?:error|exception)(?: \(?-?\d{3,5}\)?| code:? -?\d+| details)?(?: -)?(?::|,| -) ?",
+    r"^error -\d{5} ",
+    r"^(?:[\w$]+\.)*\w+(?:error|exception|failure|timeout)\b(?: \[[\w.]+\])?(?::| -) ",
+    r"^encountered an error in the response stream: ",
+    r"^stream disconnected before completion: ",
+    r"^(?:error sending prompt|error running remote compact task|ran into this error|kiro is having trouble responding right now"
+    r"|error invoking the model|error from llm provider|api request failed|api returned an error|model call failed|execution failed"
+    r"|failed to send the request|error details|api validation failed|an unknown error occurred|message)"
+    r"(?: \(attempt \d+/\d+\))?: ?",
+    r"^event: error(?: data:?)?",
+    r"^(?:request rejected|api error|error) \(?[1-5]\d\d\)?(?: ?-)? ?",
+    r"^(?:got status|http(?:/[\d.]+)?(?: status)?|status(?: code)?|error code|unexpected status|api returned unexpected status code):? \(?[1-5]\d\d\)?"
+    r"(?: (?:bad request|unauthorized|forbidden|not found|too many requests|internal server error|bad gateway|service unavailable|gateway time-?out))?(?: ?[:.-])* ?",
+    r"^\(?[45]\d\d\)?(?:[ :-]+|$)",
+    r"^(?:an )?error occurred \(\w+\) when calling the \w+ operation(?: \(reached max retries: \d+\))?: ",
+    r"^(?-i:[A-Z]{3,}(?:_[A-Z]+)+): ",
+    # Where in the request the fault is: of use to the agent's author only.
+    r"^messages\.\d+(?:\.\w+)*(?: ?\w+\.\w+(?:\.\w+)*)?: ",
+)
+"""What stands in front of the sentence and says nothing that the sentence does not."""
+
+_TAILS: Final = (
+    r"[ ·(]*\bretrying (?:in|after|with) [^.]*(?:\d+\.\d+[^.]*)?(?:\.\.\.|…|\.)?(?: ?\(?attempt \d+(?:/| of )\d+\)?)?\)?\.*$",
+    r" ?\(attempt \d+(?:/| of )\d+\)",
+    r"[( ]*\b(?:request|req|conversation|trace|correlation)[ _-]?id\b['\" ]*[:=] ?['\"]?[\w:.-]{4,}['\")]*",
+    r",? ?\(?cf-ray: [\w-]+\)?",
+    r",? url: \S+",
+    r" ?\((?:http )?status(?: code)?: ?\w+\)| ?\(http \d{3}\)",
+    r" ?\(code:? -?\d+\)",
+    r"[\s,;:\[({'\"`-]+$",
+)
+"""Counters, ids and half-open brackets."""
+
+_DROPPED: Final = (
+    # Advice that fits one program: its commands, keys and settings.
+    r"(?:^|[\s'\"`(])/(?:login|model|compact|clear|usage|new|resume|status|quit|logout|auth|help|mcp|config)\b",
+    r"\bdouble press esc\b|\bpress esc\b|\bverbose: ?`?true\b|\brun codex resume\b|\b[A-Z]{3,}(?:_[A-Z]+)+ environment variable\b",
+    r"\bset (?:the )?environment variable\b|\benvironment variable pointing\b|\bprocess\.env\b|\bsteer\(\) or followup\(\)",
+    # Where to read on, and what a wrapper says about every error.
+    r"^(?:for (?:more )?(?:information|details)|to learn more|learn more|see also|see|read more|documentation|please refer to|visit|browse to|to monitor)\b.*https?://",
+    r"^\W*https?://\S+$",
+    r"^please retry if you think this is a transient or recoverable error",
+    r"^\W*(?:grpc )?status: ?\w+\W*$|^\W*exit code: -?\d+\W*$|^\W*unknown error\W*$",
+    r"^type \"continue\" to try again|^retrying\b|^turn failed\.?$|^\[codex\] turn failed",
+)
+"""A sentence with one of these is left out, unless nothing else was said."""
+
+_WHEN: Final = (
+    r"\bresets? (?:at|in|on|after|\d)|\bwill reset\b|\btry again (?:at|in|on|after) \S*\d"
+    r"|\btry again (?:at|on) [A-Z]|\bregain access\b|\bretry (?:in|after) \d|redefinido em"
+)
+"""A sentence that says when is never left out."""
+
+_TRACE: Final = (
+    r"(?is)(?:\n\s*at (?:async )?[\w$.<>\[\] /]{1,120} ?\(.*|\n\s*at (?:async )?(?:file://|node:|/|[A-Za-z]:\\|[\w./-]+:\d+:\d+).*"
+    r"|\s+at (?:async )?(?:[\w$.<>\[\]]{1,80} \()?(?:file://|node:|[\w./-]+:\d+:\d+).*"
+    r"|\s*\btraceback \(most recent call last\):.*|\s*\blocation:\s+crates/.*|\s*\bstack(?:trace)?: .*|\s*-----? native stack trace.*"
+    r"|\n *(?:message|name|code|\$fault|\$metadata|errno|syscall): .*|\n +\[cause\]: .*)"
+)
+
+_URL: Final = r"\b(?:https?|wss?|ftp|file)://(?:[^\s/@\"'<>]*@)?([^\s/?#\"'()<>\[\]{}|\\,]+)[^\s\"'()<>\[\]{}|\\]*"
+_PATH: Final = r"(^|[\s\"'(=:\[`])(?:~|\.\.?)?(?:/[\w.@+~ -]{0,0}[\w.@+~-]+)+/([\w.@+~-]+)/?"
+_WINDOWS_PATH: Final = r"\b[A-Za-z]:\\+(?:[^\\\s\"'<>|:*?]+\\+)+([^\\\s\"'<>|:*?]+)"
+_REQUEST_ID: Final = r"(?i)\b(?:request|req)[ _-]?id\b['\" ]*[:=] ?['\"]?([\w:.-]{4,64})"
+
+
+@cache
+def _engine(patterns: tuple[str, ...]) -> Any:
+    return compile_linear("(?i)" + "|".join(f"(?:{p})" for p in patterns), utf8=True)
+
+
+@cache
+def _one(pattern: str) -> Any:
+    return compile_linear(pattern, utf8=True)
+
+
+def without_places(text: str) -> str:
+    """URLs become their host, absolute paths their last part."""
+    raw = text.encode("utf-8", "replace")
+    if b"/" in raw or b"\\" in raw:
+        raw = _one(_URL).sub(rb"\1", raw)
+        raw = _one(_PATH).sub(rb"\1\2", raw)
+        raw = _one(_WINDOWS_PATH).sub(rb"\1", raw)
+    return str(raw.decode("utf-8", "replace"))
+
+
+def request_id(text: str) -> str:
+    """The provider's id of the request, where a text names it."""
+    found = _one(_REQUEST_ID).search(text[:MAX_READ].encode("utf-8", "replace"))
+    return "" if found is None else str(found.group(1).decode("utf-8", "replace")).rstrip(".")
+
+
+def readable(text: str) -> str:
+    """The sentences inside a text, redacted; empty when only envelopes and diagnostics were there."""
+    raw = text[:MAX_READ].encode("utf-8", "replace")
+    cut = _one(_TRACE).search(raw)
+    if cut is not None and raw[: cut.start()].strip():
+        raw = raw[: cut.start()]
+    flat = _paragraphs(raw.decode("utf-8", "replace"))
+    kept = [
+        _trimmed(s) + (" ·" if s.endswith("·") else "")
+        for s in sentences(flat)
+        if not _is_dropped(s)
+    ]
+    clean = scrub(" ".join(s for s in kept if s.strip(" ·")))
+    return _balanced(_trimmed(without_places(clean)))
+
+
+def _paragraphs(text: str) -> str:
+    """One line, in which the end of a paragraph stays the end of a sentence."""
+    blocks = [" ".join(block.split()) for block in text.replace("\r", "").split("\n\n")]
+    blocks = [block for block in blocks if block]
+    for index, block in enumerate(blocks[:-1]):
+        if block[-1] not in _ENDS and blocks[index + 1][0].isupper():
+            blocks[index] = f"{block}."
+    return " ".join(blocks)
+
+
+_ENDS: Final = frozenset(".!?:;,…。！？({[")
+
+
+def _is_dropped(sentence: str) -> bool:
+    raw = sentence.encode("utf-8", "replace")
+    return bool(_engine(_DROPPED).search(raw)) and not _engine((_WHEN,)).search(raw)
+
+
+def _trimmed(text: str) -> str:
+    """Without what stands in front of the sentence and behind it."""
+    raw = text.encode("utf-8", "replace")
+    for _ in range(_MAX_ENVELOPES):
+        found = _engine(_ENVELOPES).search(raw)
+        if found is None or found.start() > 0 or found.end() == 0:
+            break
+        raw = raw[found.end() :]
+    for _ in range(_MAX_TAILS):
+        shorter = _engine(_TAILS).sub(b"", raw)
+        if shorter == raw:
+            break
+        raw = shorter
+    return str(raw.decode("utf-8", "replace")).strip(" ,;:|-·")
+
+
+_MAX_TAILS: Final = 4
+
+
+def _balanced(words: str) -> str:
+    """Without a bracket or quote whose partner went with an envelope."""
+    for left, right in ("()", "[]", '""', "{}"):
+        last = words.endswith(right)
+        if last and words.count(left) < words.count(right) + (
+            left == right and 1 - 2 * (words.count(left) % 2 == 0)
+        ):
+            words = words[:-1].rstrip()
+    return words
+
+
+_SENTENCE_END: Final = r"[.!?][)'\"]?\s+|[。！？]| · |\n"
+_ABBREVIATION: Final = r"(?i)(?:\b(?:e\.g|i\.e|etc|vs|no|inc|approx|jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|nov|dec)|\b[a-z]|\.\.)\.\s*$"
+
+
+def sentences(text: str) -> list[str]:
+    """A text cut into sentences; an abbreviation or a lower-case letter behind the dot joins."""
+    raw = text.encode("utf-8", "replace")
+    parts: list[str] = []
+    start = 0
+    for found in _one(_SENTENCE_END).finditer(raw):
+        behind = raw[found.end() : found.end() + 4]
+        piece = raw[start : found.end()]
+        dotted = found.group().startswith(b".")
+        flows_on = behind[:1].islower() and not behind.startswith(b"http")
+        if dotted and (flows_on or _one(_ABBREVIATION).search(piece)):
+            continue
+        parts.append(piece.decode("utf-8", "replace").strip())
+        start = found.end()
+    parts.append(raw[start:].decode("utf-8", "replace").strip())
+    return [part for part in parts if part]
+
+
+def shortened(text: str, longest: int) -> str:
+    """The first whole sentence that says something, and the one that says when, if both fit."""
+    if len(text) <= longest:
+        return text
+    parts = sentences(text)
+    head = next((p for p in parts if len(p) >= _SHORTEST), text).strip(" ·")
+    if len(head) > longest:
+        cut = head[: longest - 1]
+        return (cut[: cut.rfind(" ")].rstrip(" ,;:") if " " in cut[60:] else cut) + "…"
+    for part in parts:
+        if part != head and _engine((_WHEN,)).search(part.encode("utf-8", "replace")):
+            return f"{head} {part}" if len(head) + len(part) < longest else head
+    return head
+
+
+_SHORTEST: Final = 12
+"""Characters of a sentence that says something; `Sorry.` does not."""
+
+_EMPTY_WORDS: Final = (
+    r"^(?:an? )?(?:internal |unknown |unexpected |api |server |http |provider |upstream |the )*(?:error|failure|exception)(?: occurred)?[ .:!]*$",
+    r"^(?:request )?(?:failed|error|rejected)(?: with)?(?: http)?(?: status)?(?: code)?:? ?\d{3}[.]?$",
+    r"^exceeded retry limit, last status: .*$|^unexpected status \d{3}.*$|^(?:http )?(?:error|status)(?: code)?:? ?\d{3}.*$",
+    r"^(?:bad request|unauthorized|forbidden|not found|payment required|too many requests|internal server error|bad gateway|service unavailable|gateway time-?out|method not allowed)[.]?$",
+    r"^(?:invalid (?:params|request|argument)|overloaded|resource (?:has been )?exhausted|rate limit (?:reached|exceeded|hit|error)|provider returned error|access denied|permission denied)[.]?$",
+    r"^[^\p{L}]*$",
+    r"^\S*(?:[a-z][A-Z]|_)\S*$",
+)
+"""What is said when nothing is said."""
+
+
+def says_nothing(text: str) -> bool:
+    """No person learns anything from this text: a status, a symbol, `internal error`."""
+    raw = text.encode("utf-8", "replace")
+    empty = compile_cased(_EMPTY_WORDS)
+    return bool(empty.search(raw)) or bool(_one(_SYMBOLS).search(raw))
+
+
+_SYMBOLS: Final = r"\b[A-Z][a-z]+[A-Z]\w*(?:Exception|Error|Failure)\b"
+
+
+@cache
+def compile_cased(patterns: tuple[str, ...]) -> Any:
+    *worded, symbol = patterns
+    return compile_linear("(?i:" + "|".join(worded) + f")|{symbol}", utf8=True)

@@ -87,9 +87,9 @@ def classify(
 def built_in() -> RuleSet:
     """The rules of this package, compiled once, at the first failure."""
     from orchestrator.failure.rule import compile_set  # noqa: PLC0415
-    from orchestrator.failure.rules import all_rules  # noqa: PLC0415
+    from orchestrator.failure.rules.catalogue import ALL_RULES  # noqa: PLC0415
 
-    return compile_set(all_rules())
+    return compile_set(ALL_RULES)
 
 
 def find(view: View, rules: RuleSet) -> Finding:
@@ -109,7 +109,7 @@ def walk(view: View, rules: RuleSet) -> Finding:
     """The first rule in order whose conditions hold; `unknown` when none does."""
     candidates = gather(view, rules)
     ordered = candidates.in_order()
-    forbidden = forbidden_kinds(view, rules, candidates)
+    forbidden = forbidden_kinds(view, candidates)
     for index, match in ordered:
         rule = match.rule
         if rule.kind is None or why_not(view, candidates, index, match, forbidden):
@@ -170,7 +170,7 @@ def _gather_structure(
             found.add(index, Match(table[index], provider=True, trigger=symbol))
 
 
-def forbidden_kinds(view: View, rules: RuleSet, candidates: Candidates) -> dict[Kind, int]:
+def forbidden_kinds(view: View, candidates: Candidates) -> dict[Kind, int]:
     """Kinds that are out, with the priority of the strongest rule that says so."""
     forbidden: dict[Kind, int] = {}
     for index, match in candidates.matches.items():

@@ -57,7 +57,7 @@ def named_model_is_not_served(view: View) -> bool:
     if not served:
         return False
     model = rejected_model(view)
-    return bool(model) and model.lower() not in {m.lower() for m in served if isinstance(m, str)}
+    return bool(model) and model.lower() not in {served_one.lower() for served_one in served}
 
 
 def waits_an_hour(view: View) -> bool:

@@ -19,7 +19,8 @@ from orchestrator.failure.raw import RawFailure
 from orchestrator.failure.verdict import Delivery
 
 METHOD_NOT_FOUND: Final = -32601
-_INTERNAL_ERROR: Final = -32603
+_END_S: Final = 1.0
+"""From the end of an agent's output to its own end."""
 
 
 class Wire(Protocol):
@@ -115,8 +116,9 @@ class Connection:
                 while (frames := await self.wire.receive()) is not None:
                     for frame in frames:
                         self._take(frame.message)
-                # An agent that closed its output will never answer: the rest of it goes too.
-                await self.wire.kill()
+                # An agent that closed its output will never answer: the rest of it goes too, once
+                # it had the time to end by itself and so to say how.
+                await self.wire.close(_END_S)
                 await self.wire.ended()
                 tasks.cancel_scope.cancel()
         finally:

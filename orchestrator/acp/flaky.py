@@ -165,7 +165,6 @@ class FlakyAgent:
         """Die in the middle of the answer."""
         yield from self.say(_ANSWER.split()[:_PARTIAL_WORDS])
         self._save()
-        print("flaky: out of memory, on purpose", file=sys.stderr, flush=True)  # noqa: T201 - stderr is its log
         os.kill(os.getpid(), signal.SIGKILL)
 
     def answer(self) -> Steps:

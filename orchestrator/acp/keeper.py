@@ -121,15 +121,16 @@ def _die_with_parent() -> Callable[[], None] | None:
     return ask
 
 
-def _kill_tree(agent: int) -> None:
-    """Kill the agent's group and everything below the keeper until nothing is left."""
+def _kill_tree(agent: int) -> dict[int, int]:
+    """Kill the agent's group and all below the keeper until nothing is left: pids to exit codes."""
     deadline = time.monotonic() + _PATIENCE_S
     kill_group(agent)
+    ended: dict[int, int] = {}
     while (left := descendants(os.getpid())) and time.monotonic() < deadline:
         kill_each(left)
-        _reap()
+        ended |= _reap()
         time.sleep(0.005)
-    _reap()
+    return ended | _reap()
 
 
 def _reap() -> dict[int, int]:
@@ -183,7 +184,8 @@ def keep(lifeline: int, status: int, argv: list[str]) -> int:
         for fd in (0, 1, 2):
             os.dup2(null.fileno(), fd)
     code = _watch(lifeline, wake, agent.pid)
-    _kill_tree(agent.pid)
+    ended = _kill_tree(agent.pid)
+    code = ended.get(agent.pid) if code is None else code
     if code is not None:
         tell(exit=code)
     return 0

@@ -17,7 +17,13 @@ import anyio
 from anyio.abc import TaskGroup
 from attrs import define, field
 
-from orchestrator.acp.connection import UNANSWERED, Connection, Reply, Wire
+from orchestrator.acp.connection import (
+    METHOD_NOT_FOUND,
+    UNANSWERED,
+    Connection,
+    Reply,
+    Wire,
+)
 from orchestrator.acp.intake import Voice
 from orchestrator.acp.permission import answer_permission
 from orchestrator.acp.process import AgentProcess, Command, WireError
@@ -204,7 +210,7 @@ class Runtime:
         except TimeoutError:
             text = f"{self.command.name} did not answer within {self.watchdogs.handshake_s:g} s."
             raise StartFailedError(Verdict.of(Kind.AGENT_START_TIMEOUT, text)) from None
-        if reply.error is not None:
+        if reply.error is not None and reply.error.get("code") != METHOD_NOT_FOUND:
             raise self._refused(reply.raw(), Phase.HANDSHAKE)
         self._check(reply)
         return reply.fields
@@ -215,7 +221,7 @@ class Runtime:
             return
         name = self.command.name
         if spoken is None:
-            text = f"{name} is not an agent: its handshake names no protocol version."
+            text = f"{name} does not speak the Agent Client Protocol."
             verdict = Verdict.of(Kind.AGENT_START_FAILED, text, rule="acp.handshake")
         else:
             text = f"{name} speaks version {spoken} of the protocol; version 1 is needed."

@@ -28,6 +28,18 @@ GROUPS: Final = ("Run", "Tune", "Scrape", "Other")
 
 COMMANDS: Final = (
     Row(
+        "demo",
+        "orchestrator.cli.demo:demo",
+        "Watch turns fail, wait, recover and answer.",
+        "Run",
+    ),
+    Row(
+        "run",
+        "orchestrator.cli.run:run",
+        "Talk to any ACP agent; its failures are waited out.",
+        "Run",
+    ),
+    Row(
         "classify",
         "orchestrator.cli.classify:classify",
         "Say what raw failures are, one verdict a line.",
@@ -60,6 +72,8 @@ COMMANDS: Final = (
 )
 
 EXAMPLES: Final = (
+    ("orchestrator demo", "what all this is about, in ten seconds"),
+    ("orchestrator run -- opencode acp", "talk to an agent through it"),
     ("orchestrator classify failures.jsonl", "what each raw failure is"),
     ("orchestrator plan connection --seed 1", "the exact waits of a window"),
     ("orchestrator settings show --origin", "where every setting comes from"),

@@ -9,6 +9,7 @@ from cyclopts import App
 from rich.text import Text
 
 from orchestrator.cli.codes import Exit, Halt
+from orchestrator.cli.listening import listening
 from orchestrator.cli.terminal import Output, columns
 from orchestrator.metrics.series import SERIES, Labels, Series
 from orchestrator.settings.model import Metrics
@@ -84,7 +85,7 @@ def demo(
     if not 1.0 <= speed <= _FASTEST:
         allowed = f"a number from 1 to {_FASTEST:g}"
         raise Halt("usage", f"{speed:g} is not allowed; {allowed} is", field="--speed")
-    listener = _listening(listen)
+    listener = listening(listen)
     output.say(f"serving {listener.url}/metrics, {speed:g} times real time; Ctrl-C ends it")
     if not listener.address.loopback:
         output.warn("other machines can reach this address, and nobody is asked who they are")
@@ -92,31 +93,6 @@ def demo(
 
     anyio.run(_serve, listener, speed, seed)
     return Exit.OK
-
-
-def _listening(address: str) -> Listener:
-    try:
-        from orchestrator.service.serve import (  # noqa: PLC0415 - an extra
-            CannotListen,
-            listen,
-            read_address,
-        )
-    except ImportError:
-        raise Halt(
-            "missing_extra",
-            "serving needs packages that are not installed",
-            hint="pip install 'turn-orchestrator[service]'",
-        ) from None
-    try:
-        where = read_address(address)
-    except ValueError as error:
-        raise Halt("usage", str(error).removeprefix("listen: "), field="--listen") from None
-    bound = listen(where)
-    if isinstance(bound, CannotListen):
-        raise Halt(
-            "cannot_bind", str(bound), field="--listen", hint="choose another port, or 0 for any"
-        )
-    return bound
 
 
 async def _serve(listener: Listener, speed: float, seed: int) -> None:

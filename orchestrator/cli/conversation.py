@@ -1,0 +1,171 @@
+"""What `run` shows: the answer on stdout as it streams, everything else on stderr."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Final
+
+import anyio
+from anyio.abc import TaskGroup
+from attrs import define, field
+from rich.live import Live
+from rich.text import Text
+
+from orchestrator.cli.drawing import bar, is_ascii
+from orchestrator.cli.terminal import Output, is_plain
+from orchestrator.failure.redact import terminal_line
+from orchestrator.incident.record import Record, Severity
+from orchestrator.incident.view import Change, Transcript
+from orchestrator.runner import (
+    NoteDelivered,
+    Outcome,
+    Progress,
+    RecordRevised,
+    RecoveryStarted,
+    RetryScheduled,
+    TextShown,
+)
+
+_REFRESH_S: Final = 0.1
+_ACTIONS: Final = {"retry": "send it again", "login": "sign in", "new_session": "start anew"}
+
+
+def harmless(text: str) -> str:
+    """Foreign text for a terminal: lines stay lines, nothing else moves the cursor."""
+    return "\n".join(terminal_line(part) for part in text.split("\n"))
+
+
+@define(eq=False)
+class Conversation:
+    """Prints one conversation."""
+
+    output: Output
+    tasks: TaskGroup
+    transcript: Transcript = field(factory=Transcript)
+    _countdown: anyio.CancelScope | None = None
+    _mid_line: bool = False
+
+    def show(self, progress: Progress) -> None:
+        """Print one thing that happened."""
+        self._stop_counting()
+        if self.output.json:
+            told = _AS_JSON.get(type(progress))
+            if told is not None:
+                self.output.data(told(progress))
+            return
+        match progress:
+            case TextShown(text=text):
+                self._write(text)
+            case RecordRevised(record=record):
+                self._record(record)
+            case RetryScheduled() as scheduled:
+                self._wait(scheduled)
+            case RecoveryStarted(step=step, target=target):
+                self._say(f"recovering: {step}{f' to {target}' if target else ''}", "blue")
+            case NoteDelivered(note=note):
+                self._say(note.text, "dim")
+            case _:
+                return
+
+    def end(self, outcome: Outcome, session_id: str) -> None:
+        """The turn is over."""
+        self._stop_counting()
+        if self.output.json:
+            self.output.data(
+                {
+                    "type": "end",
+                    "how": outcome.how,
+                    "kind": outcome.verdict.kind if outcome.verdict else None,
+                    "text": outcome.text,
+                    "attempts": outcome.attempts,
+                    "waited_s": round(outcome.waited_s, 3),
+                    "session_id": session_id,
+                }
+            )
+        else:
+            self._finish_line()
+
+    def _write(self, text: str) -> None:
+        sys.stdout.write(text if is_plain(sys.stdout) else harmless(text))
+        sys.stdout.flush()
+        self._mid_line = not text.endswith("\n")
+
+    def _finish_line(self) -> None:
+        """A message does not begin in the middle of the answer's line."""
+        if self._mid_line:
+            self._write("\n")
+
+    def _record(self, record: Record) -> None:
+        applied = self.transcript.apply(record)
+        if applied.change is Change.IGNORED:
+            return
+        is_error = record.severity is Severity.ERROR
+        words = record.title
+        if is_error and applied.entry.actions:
+            offered = ", ".join(_ACTIONS[action] for action in applied.entry.actions)
+            words += f" [you can: {offered}]"
+        self._say(f"{record.severity}: {words}", "bold red" if is_error else "yellow")
+        if record.details:
+            self._say(f"  {record.details}", "dim")
+
+    def _say(self, text: str, style: str) -> None:
+        self._finish_line()
+        self.output.stderr.print(Text(terminal_line(text), style), soft_wrap=True)
+
+    def _wait(self, scheduled: RetryScheduled) -> None:
+        of = f" of {scheduled.limit}" if scheduled.limit else ""
+        words = f"retry {scheduled.number}{of}"
+        if self.output.no_color or is_plain(sys.stderr):
+            self._say(f"{words} in {scheduled.delay_s:.1f} s", "yellow")
+            return
+        self._finish_line()
+        self._countdown = anyio.CancelScope()
+        self.tasks.start_soon(self._count, self._countdown, words, scheduled.delay_s)
+
+    async def _count(self, scope: anyio.CancelScope, words: str, length_s: float) -> None:
+        """Count a wait down on one line that is gone afterwards."""
+        until = anyio.current_time() + length_s
+        with scope, Live(console=self.output.stderr, auto_refresh=False, transient=True) as live:
+            ascii_only = is_ascii(live.console)
+            while (left_s := until - anyio.current_time()) > 0:
+                line = Text(f"{words}  ", "yellow")
+                line.append_text(bar(left_s, length_s, ascii_only=ascii_only))
+                live.update(line.append("  Ctrl-C stops", "dim"), refresh=True)
+                await anyio.sleep(_REFRESH_S)
+
+    def _stop_counting(self) -> None:
+        if self._countdown is not None:
+            self._countdown.cancel()
+            self._countdown = None
+
+
+def _record_as_json(progress: RecordRevised) -> dict[str, object]:
+    record = progress.record
+    return {
+        "type": "record",
+        "id": record.id,
+        "revision": record.revision,
+        "category": record.category,
+        "severity": record.severity,
+        "title": record.title,
+        "details": record.details,
+        "actions": list(record.actions),
+    }
+
+
+_AS_JSON: Final[dict[type, Callable[..., dict[str, object]]]] = {
+    TextShown: lambda p: {"type": "text", "attempt": p.attempt, "text": p.text},
+    RecordRevised: _record_as_json,
+    RetryScheduled: lambda p: {
+        "type": "wait",
+        "family": p.family,
+        "number": p.number,
+        "limit": p.limit,
+        "delay_s": round(p.delay_s, 3),
+        "kind": p.kind,
+    },
+    RecoveryStarted: lambda p: {"type": "recovery", "step": p.step, "target": p.target},
+    NoteDelivered: lambda p: {"type": "note", "code": p.note.code, "text": p.note.text},
+}
+"""Progress to its object; the end has one of its own."""

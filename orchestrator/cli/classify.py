@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 from rich.text import Text
 
 from orchestrator.cli.codes import Exit, Halt
+from orchestrator.cli.explained import walk_as_json, walk_for_people
 from orchestrator.cli.rows import BadRow, Row, read_row
 from orchestrator.cli.terminal import STDIN, Output
 from orchestrator.failure.classify import classify as understand
+from orchestrator.failure.explain import Explanation
+from orchestrator.failure.explain import explain as explained
 from orchestrator.failure.kinds import Kind
 from orchestrator.failure.redact import terminal_line
+from orchestrator.failure.rule import RuleSet
+from orchestrator.failure.rules.user import BadRulesError, compile_rules
 from orchestrator.failure.verdict import Verdict
+from orchestrator.settings.toml_file import UnusableFileError, file_name, read_table
 
 _PLAIN: Final = Output()
 
@@ -29,6 +35,8 @@ def classify(
     *,
     speaker: str | None = None,
     now: str | None = None,
+    explain: bool = False,
+    rules: tuple[Path, ...] = (),
     output: Output = _PLAIN,
 ) -> int:
     """Say what raw failures are: JSON lines in, one verdict a line out.
@@ -51,8 +59,13 @@ def classify(
     now
         The moment of the failures, for reset times such as "resets 5:50pm": POSIX seconds or
         RFC 3339.  Default: the clock.
+    explain
+        Also each step of the walk: the rules that had an opinion, what they matched, and what
+        became of them.
+    rules
+        Your own rules (TOML); may be repeated.  They speak before the built-in ones.
     """
-    wall_now = _moment(now)
+    wall_now, table = _moment(now), _rules(rules, output)
     count = bad = unmatched = 0
     with _lines(file) as stream:
         for number, line in enumerate(stream, 1):
@@ -65,11 +78,46 @@ def classify(
                 bad += 1
                 _complain(output, number, error)
                 continue
-            verdict = understand(row.raw, speaker=row.speaker, context=row.context)
+            verdict, walk = _understand(row, table, explain=explain)
             unmatched += verdict.kind is Kind.UNKNOWN
-            _print(output, row, verdict)
+            _print(output, row, verdict, walk)
             sys.stdout.flush()
     return _end(count, bad, unmatched)
+
+
+def _understand(
+    row: Row, rules: RuleSet | None, *, explain: bool
+) -> tuple[Verdict, Explanation | None]:
+    if explain:
+        walk = explained(row.raw, speaker=row.speaker, context=row.context, rules=rules)
+        return walk.verdict, walk
+    return understand(row.raw, speaker=row.speaker, context=row.context, rules=rules), None
+
+
+def _rules(files: tuple[Path, ...], output: Output) -> RuleSet | None:
+    """The built-in rules and those of the files, or None for the built-in ones alone.
+
+    One unreadable file of several drops out with a warning; alone it is what the user asked for.
+    """
+    if not files:
+        return None
+    documents: list[tuple[str, Mapping[str, Any] | None]] = []
+    for file in files:
+        try:
+            documents.append((file_name(file), read_table(file)))
+        except UnusableFileError as error:
+            if len(files) == 1:
+                raise Halt("unreadable_file", str(error), field="--rules") from None
+            output.warn(f"{error}; its rules are left out")
+    try:
+        return compile_rules(documents).rules
+    except BadRulesError as error:
+        raise Halt(
+            "bad_rules",
+            "the rules cannot be used, so none of them is",
+            field="--rules",
+            problems=error.problems,
+        ) from None
 
 
 def _moment(text: str | None) -> float:
@@ -126,11 +174,15 @@ def _complain(output: Output, number: int, error: BadRow) -> None:
     output.error(f"line {number}: {error}{hint}")
 
 
-def _print(output: Output, row: Row, verdict: Verdict) -> None:
+def _print(output: Output, row: Row, verdict: Verdict, walk: Explanation | None) -> None:
     if output.json or not sys.stdout.isatty():
-        output.data(as_json(row, verdict))
-    else:
-        output.stdout.print(_for_people(verdict))
+        explanation = {"explanation": walk_as_json(walk)} if walk else {}
+        output.data(as_json(row, verdict) | explanation)
+        return
+    out = output.stdout
+    out.print(_for_people(verdict), soft_wrap=True)
+    for line in walk_for_people(walk) if walk else ():
+        out.print(line, soft_wrap=True)
 
 
 def as_json(row: Row, verdict: Verdict) -> dict[str, object]:
@@ -182,6 +234,6 @@ def _end(count: int, bad: int, unmatched: int) -> int:
         raise Halt(
             "no_rule_matched",
             f"{unmatched} of {count} failures matched no rule",
-            hint="add a wording: orchestrator/failure/rules, or your own rules file",
+            hint="--explain shows what was read, --rules FILE adds a wording",
         )
     return Exit.OK

@@ -43,6 +43,7 @@ ERRORS: Final[Mapping[str, Exit]] = MappingProxyType(
         "usage": Exit.USAGE,
         "bad_settings": Exit.USAGE,
         "bad_input": Exit.USAGE,
+        "bad_rules": Exit.USAGE,
         "unreadable_file": Exit.USAGE,
         "missing_extra": Exit.USAGE,
         "cannot_bind": Exit.CANNOT_BIND,

@@ -8,10 +8,8 @@ problem too: a misspelt bound that is silently ignored is worse than none.
 from __future__ import annotations
 
 import difflib
-import json
 import os
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -23,13 +21,13 @@ from attrs import Factory, define, field, frozen
 from orchestrator.settings import reading
 from orchestrator.settings.allowed import sentence, shown
 from orchestrator.settings.model import Settings, contradictions
+from orchestrator.settings.toml_file import UnusableFileError, file_name, read_table
 from orchestrator.settings.tree import build, join, tree
 
 PREFIX: Final = "ORCHESTRATOR_"
 """`ORCHESTRATOR_LADDERS__CURVE__FIRST_S=1s`: a double underscore is one step down."""
 FILE_VARIABLE: Final = "ORCHESTRATOR_SETTINGS"
 """Names the file when no flag does."""
-_LARGEST_FILE: Final = 1 << 20
 _BARE: Final = re.compile(r"[A-Za-z0-9_.+-]{1,64}", re.ASCII)
 _CLOSE, _VERY_CLOSE = 0.6, 0.8
 
@@ -217,56 +215,14 @@ def _judge(found: _Found) -> Loaded:
 
 
 def _read_file(found: _Found, file: Path) -> None:
-    origin = Origin(Source.FILE, _name(file))
-    name = _name(file)
+    origin = Origin(Source.FILE, file_name(file))
     try:
-        text = _text(file)
-    except OSError as error:
-        reason = _WHY.get(type(error), error.strerror or "it cannot be read")
-        found.problem(Trouble.UNREADABLE_FILE, "", f"{name}: {reason}", origin)
-        return
-    except _UnreadableError as error:
-        found.problem(Trouble.UNREADABLE_FILE, "", f"{name}: {error}", origin)
-        return
-    try:
-        table = tomllib.loads(text)
-    except RecursionError:
-        found.problem(Trouble.BAD_TOML, "", f"{name}: values are nested too deeply", origin)
-    except ValueError as error:  # TOMLDecodeError; a plain one for a number of 5,000 digits
-        message = f"{name}: not valid TOML: {json.dumps(str(error))[1:-1]}"
-        found.problem(Trouble.BAD_TOML, "", message, origin)
+        table = read_table(file)
+    except UnusableFileError as error:
+        code = Trouble.BAD_TOML if error.readable else Trouble.UNREADABLE_FILE
+        found.problem(code, "", str(error), origin)
     else:
         _take_table(found, table, "", origin)
-
-
-def _name(file: Path) -> str:
-    """A file's name on one line, as it is where that is harmless."""
-    name = str(file)
-    return name if name.isascii() and name.isprintable() else json.dumps(name)
-
-
-_WHY: Final[Mapping[type, str]] = {
-    FileNotFoundError: "there is no such file",
-    IsADirectoryError: "this is a folder, not a file",
-    PermissionError: "no permission to read this file",
-}
-
-
-class _UnreadableError(Exception):
-    """What was found there is not settings; the text says why."""
-
-
-def _text(file: Path) -> str:
-    if "\0" in str(file):
-        raise _UnreadableError("no file can have this name")
-    with file.open("rb") as stream:
-        content = stream.read(_LARGEST_FILE + 1)
-    if len(content) > _LARGEST_FILE:
-        raise _UnreadableError("this is larger than 1 MiB, which settings never are")
-    try:
-        return content.removeprefix(b"\xef\xbb\xbf").decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise _UnreadableError(f"byte {error.start} is not UTF-8, which TOML has to be") from None
 
 
 def _take_table(found: _Found, table: Mapping[str, Any], at: str, origin: Origin) -> None:

@@ -13,6 +13,7 @@ from orchestrator.cli.classify import as_json
 from orchestrator.cli.codes import Exit
 from orchestrator.cli.rows import read_row
 from orchestrator.failure.kinds import Kind
+from orchestrator.failure.rule import Step
 from orchestrator.failure.verdict import Verdict
 
 OVERLOADED = {"surface": "http", "input": {"status": 529}, "id": "a"}
@@ -105,7 +106,7 @@ def test_nothing_in_is_nothing_out(classify):
 def test_the_speaker_of_the_line_wins_over_the_option(classify, monkeypatch):
     seen = []
 
-    def remember(raw, *, speaker, context):
+    def remember(raw, *, speaker, context, rules):
         seen.append((speaker, context.wall_now))
         return Verdict.of(Kind.OVERLOADED, "t")
 
@@ -166,6 +167,97 @@ def test_on_a_terminal_a_verdict_is_a_line_for_people(classify, capsys, monkeypa
         "death",
     ]
     assert r"Overloaded \x1b[31m\u202e" in out
+
+
+LIMIT = {
+    "surface": "http",
+    "input": {
+        "status": 429,
+        "body": {"error": {"type": "rate_limit_error", "message": "You hit your 5-hour limit"}},
+    },
+}
+
+
+def test_explain_has_every_step_in_order_and_the_same_verdict(classify):
+    _, (plain,), _ = classify(LIMIT)
+    code, (row,), _ = classify(LIMIT, tokens=["--explain"])
+    explanation = row.pop("explanation")
+    assert code == Exit.OK
+    assert row == plain
+    assert [step["step"] for step in explanation["steps"]] == [s.name.lower() for s in Step]
+    assert explanation["decided_by"] == plain["rule"]
+    deciding = [
+        rule
+        for step in explanation["steps"]
+        for rule in step["rules"]
+        if rule["opinion"] == "decides"
+    ]
+    assert [rule["rule"] for rule in deciding] == [plain["rule"]]
+    assert deciding[0]["matched"] == "5-hour limit"
+
+
+def test_explain_reads_well_and_shows_no_secret(classify, capsys, monkeypatch):
+    secret = "sk-ant-api03-" + "a" * 80
+    lines = [json.dumps(LIMIT), json.dumps({"surface": "stderr", "input": {"stderr": secret}})]
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys, "stdin", _Input("\n".join(lines).encode()))
+    monkeypatch.setenv("NO_COLOR", "1")
+    run(["classify", "--explain"])
+    out = capsys.readouterr().out
+    assert secret not in out
+    assert '(usage_limit) decides: "5-hour limit"' in out
+    assert "  no opinion   notice, start, structured, entitlement\n" in out
+    assert "  field        type=rate_limit_error\n" in out
+    assert "  decided by   unknown\n" in out
+
+
+@pytest.fixture
+def rules(tmp_path):
+    def _rules(name, text):
+        file = tmp_path / name
+        file.write_text(text)
+        return f"--rules={file}"
+
+    return _rules
+
+
+def test_own_rules_speak_before_the_built_in_ones(classify, rules):
+    mine = rules("mine.toml", '[[rule]]\nname = "acme.gone"\nkind = "billing"\npattern = "zzyzx"')
+    more = rules("more.toml", '[[rule]]\nname = "acme.529"\nkind = "billing"\nstatuses = [529]')
+    code, rows, err = classify(STRANGE, OVERLOADED, tokens=[mine, more])
+    assert (code, err) == (Exit.OK, "")
+    assert [(row["kind"], row["rule"]) for row in rows] == [
+        ("billing", "acme.gone"),
+        ("billing", "acme.529"),
+    ]
+
+
+def test_bad_rules_are_all_named_and_none_is_used(classify, rules):
+    bad = rules("bad.toml", '[[rule]]\nname = "acme"\nkind = "biling"\npattern = "ZZ"')
+    code, rows, err = classify(STRANGE, tokens=[bad])
+    assert code == Exit.USAGE
+    assert rows == []
+    assert err.startswith("error: --rules: the rules cannot be used, so none of them is\n")
+    assert [line.split()[1] for line in err.splitlines()[1:]] == [
+        "rule[0].name:",
+        "rule[0].kind:",
+        "rule[0].pattern:",
+    ]
+
+
+def test_one_unreadable_rules_file_of_several_drops_only_itself(classify, rules, tmp_path):
+    mine = rules("mine.toml", '[[rule]]\nname = "acme.gone"\nkind = "billing"\npattern = "zzyzx"')
+    missing = f"--rules={tmp_path / 'none.toml'}"
+    code, (row,), err = classify(STRANGE, tokens=[mine, missing])
+    assert code == Exit.OK
+    assert row["rule"] == "acme.gone"
+    assert err == (
+        f"warning: {tmp_path / 'none.toml'}: there is no such file; its rules are left out\n"
+    )
+    code, rows, err = classify(STRANGE, tokens=[missing])
+    assert code == Exit.USAGE
+    assert rows == []
+    assert "there is no such file" in err
 
 
 def test_the_json_of_a_verdict_survives_any_title():

@@ -5,10 +5,15 @@ import os
 from random import Random
 
 import pytest
+import trio
+from trio.testing import MockClock
 
 from orchestrator.cli.app import run
 from orchestrator.cli.codes import Exit
 from orchestrator.cli.walk import STORIES, walk
+from orchestrator.failure.kinds import Kind
+from orchestrator.failure.verdict import Verdict
+from orchestrator.runner import Orchestrator, RecoveryResult
 from orchestrator.settings.load import load
 from orchestrator.settings.model import Settings
 from orchestrator.turn.curve import delay
@@ -52,6 +57,37 @@ def test_the_waits_are_those_of_the_curve_with_the_luck_of_the_seed(capsys):
         assert sent["wait_s"] == pytest.approx(wait, abs=1e-9)
         assert sent["at_s"] == pytest.approx(at, abs=1e-9)
     assert sends[-2]["at_s"] < 300.0 <= sends[-1]["at_s"]
+
+
+class _Unreachable:
+    """An agent that nothing answers; it notes when it was asked."""
+
+    def __init__(self):
+        self.asked_at = []
+
+    async def attempt(self, attempt):
+        self.asked_at.append(trio.current_time())
+        return Verdict.of(Kind.CONNECTION_LOST, "nothing answers")
+
+    async def recover(self, recover):
+        return RecoveryResult(ok=True)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_plan_is_what_the_runner_does_in_virtual_time(capsys, seed):
+    agent = _Unreachable()
+
+    async def one_turn():
+        async with Orchestrator(seed=seed) as orchestrator:
+            return await orchestrator.session("chat", agent).turn("hello")
+
+    outcome = trio.run(one_turn, clock=MockClock(autojump_threshold=0))
+    plan = told(capsys, "connection", "--seed", str(seed))
+    begin = agent.asked_at[0]
+    assert [at - begin for at in agent.asked_at] == pytest.approx(
+        [sent["at_s"] for sent in plan["sends"]], abs=1e-6
+    )
+    assert outcome.how == plan["outcome"]
 
 
 def test_without_a_seed_the_waits_are_the_bare_curve(capsys):

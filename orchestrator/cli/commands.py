@@ -52,6 +52,12 @@ COMMANDS: Final = (
         "Tune",
     ),
     Row(
+        "simulate",
+        "orchestrator.cli.simulate:simulate",
+        "Play settings in a bad hour: who lands, who waits, what the provider feels.",
+        "Tune",
+    ),
+    Row(
         "settings",
         "orchestrator.cli.settings:app",
         "Show, check and document the settings.",

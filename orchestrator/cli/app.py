@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import errno
 import os
 import sys
+import textwrap
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
-from typing import Final
+from typing import Final, TextIO
 
 from cyclopts import App, CycloptsError, Group, Parameter
+from rich.console import Console
 from rich.text import Text
 
 from orchestrator.cli.codes import EXITS, Exit, Halt
@@ -23,6 +26,7 @@ from orchestrator.cli.terminal import STDIN, console, prose, show_error
 from orchestrator.failure.redact import scrub
 
 _NAME: Final = "orchestrator"
+_UNWRITABLE: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _HELP: Final = ("--help", "-h")
 
 
@@ -63,6 +67,8 @@ def run(tokens: Sequence[str]) -> int:
             raise
         except (KeyboardInterrupt, Exception) as error:  # noqa: BLE001 - nothing gets through
             halt = _as_halt(error)
+            if halt.code == "cannot_write":
+                _discard(sys.stdout)
             sys.stdout.flush()
             show_error(halt, as_json=as_json, plain=plain)
             return halt.exit
@@ -98,12 +104,16 @@ def _known(name: str) -> None:
 
 
 def _close_quietly() -> int:
-    """The reader went away: what the interpreter flushes at its end must go nowhere."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):  # not a real stream: nothing to flush
-            os.dup2(nowhere, stream.fileno())
+    """The reader went away: nothing more is said."""
+    _discard(sys.stdout)
+    _discard(sys.stderr)
     return Exit.CLOSED_PIPE
+
+
+def _discard(stream: TextIO) -> None:
+    """Let what the interpreter flushes at its end go nowhere."""
+    with contextlib.suppress(OSError, ValueError):  # not a real stream: nothing to flush
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _as_halt(error: BaseException) -> Halt:
@@ -113,6 +123,8 @@ def _as_halt(error: BaseException) -> Halt:
         return _usage(error)
     if isinstance(error, KeyboardInterrupt):
         return Halt("interrupted", "stopped by Ctrl-C")
+    if isinstance(error, OSError) and error.errno in _UNWRITABLE:
+        return Halt("cannot_write", f"the output cannot be written: {error.strerror}")
     return _missing_extra(error) or _unexpected(error)
 
 
@@ -166,14 +178,20 @@ def _greet() -> None:
     """What a bare `orchestrator` prints: enough to take the next step."""
     out = prose(sys.stdout)
     out.print("Retry and recovery for chat turns over coding agents.\n")
-    width = max(len(row.name) for row in COMMANDS)
-    for row in COMMANDS:
-        out.print(Text.assemble("  ", (row.name.ljust(width), "bold"), f"  {row.help}"))
+    _glossary(out, [(row.name, row.help) for row in COMMANDS], "bold")
     out.print("\nExamples:")
-    width = max(len(line) for line, _ in EXAMPLES)
-    for line, meaning in EXAMPLES:
-        out.print(Text.assemble("  ", (line.ljust(width), "cyan"), f"  {meaning}"))
+    _glossary(out, list(EXAMPLES), "cyan")
     out.print(f"\nMore: {_NAME} --help, {_NAME} COMMAND --help")
+
+
+def _glossary(out: Console, rows: list[tuple[str, str]], style: str) -> None:
+    """Terms and what they mean; a long meaning goes on below its own beginning."""
+    widest = max(len(term) for term, _ in rows)
+    for term, meaning in rows:
+        first, *rest = textwrap.wrap(meaning, max(out.width - widest - 4, 20))
+        out.print(Text.assemble("  ", (term, style), " " * (widest - len(term) + 2), first))
+        for line in rest:
+            out.print(" " * (widest + 4) + line)
 
 
 def _exit_codes() -> str:

@@ -53,6 +53,7 @@ ERRORS: Final[Mapping[str, Exit]] = MappingProxyType(
         "agent_start_failed": Exit.UNREACHABLE,
         "service_unreachable": Exit.UNREACHABLE,
         "turn_failed": Exit.FAILED,
+        "cannot_write": Exit.FAILED,
         "unexpected": Exit.UNEXPECTED,
         "interrupted": Exit.INTERRUPTED,
     }

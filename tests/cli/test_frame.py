@@ -60,9 +60,10 @@ def on_a_terminal(*tokens, columns=80, **environ):
 def test_a_bare_command_prints_every_command_and_examples(capsys):
     assert run([]) == Exit.OK
     out, err = capsys.readouterr()
+    words = " ".join(out.split())
     for row in COMMANDS:
-        assert f"  {row.name} " in out
-        assert row.help in out
+        assert f"\n  {row.name} " in out
+        assert f"{row.name} {row.help}" in words
     assert "Examples:" in out
     assert err == ""
     assert max(map(len, out.splitlines())) <= 80
@@ -200,6 +201,30 @@ def test_a_reader_that_goes_away_ends_it_quietly():
     os.close(write)
     assert done.returncode == 141
     assert done.stderr == b""
+
+
+@pytest.mark.parametrize("tokens", ["settings schema", "settings show", "classify --help"])
+def test_a_full_disk_is_one_sentence(tokens):
+    command = f"exec {sys.executable} -m orchestrator.cli {tokens} >/dev/full"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert done.returncode == Exit.FAILED
+    assert done.stderr == "error: the output cannot be written: No space left on device\n"
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_do_no_harm(closed):
+    for tokens, code in (("settings show", 0), ("classify", 0), ("nothing", 2)):
+        command = f"exec {sys.executable} -m orchestrator.cli {tokens} </dev/null {closed}"
+        done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+        assert done.returncode == code
+        assert "Traceback" not in done.stderr
+
+
+def test_a_stream_that_knows_only_ascii_gets_escapes():
+    flag = "--set=recoveries.content_filter_model=\u732b"
+    done = start("settings", "show", flag, env=os.environ | {"PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0
+    assert r'recoveries.content_filter_model   "\u732b"' in done.stdout
 
 
 def test_a_missing_extra_is_named_with_the_command_that_brings_it(capsys, monkeypatch):

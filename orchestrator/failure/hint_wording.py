@@ -27,6 +27,7 @@ from orchestrator.failure.hint_values import (
     wall_clock,
     zone,
 )
+from orchestrator.failure.linear import compile_linear
 
 ReadField = Callable[[str, object, Moment], Hint]
 
@@ -53,12 +54,6 @@ def read(text: str, moment: Moment, read_field: ReadField) -> Iterator[Hint]:
 _WRAP = re.compile(r"[ \t]*\r?\n[ \t│|]*")
 
 
-def _compile(pattern: str) -> Any:
-    from orchestrator.failure.redact import compile_linear  # noqa: PLC0415 - loads the engine
-
-    return compile_linear(pattern)
-
-
 # -- fields in a text -----------------------------------------------------------------------------
 
 _FIELD = (
@@ -72,7 +67,7 @@ _FIELD = (
 
 @cache
 def _field_pattern() -> Any:
-    return _compile(_FIELD)
+    return compile_linear(_FIELD)
 
 
 def _fields(text: str, moment: Moment, read_field: ReadField) -> Iterator[Hint]:
@@ -111,19 +106,20 @@ _TIME_FIRST = (
 
 @cache
 def _trigger_pattern() -> Any:
-    return _compile(_TRIGGERS)
+    return compile_linear(_TRIGGERS)
 
 
 @cache
 def _time_first_pattern() -> Any:
-    return _compile(_TIME_FIRST)
+    return compile_linear(_TIME_FIRST)
 
 
 _OPENING = r"[\s:=,·•(\[~≈—\u2013\"'-]*"
 _FILLERS = (
     "again", "later", "your", "the", "this", "that", "request", "message", "it", "es", "sie",
     "bitte", "automatically", "attempts?", r"#?\d{1,3}\s?(?:/|of)\s?\d{1,3}\)?", "please",
-    "quota", "limits?", "usage", "next", "connection", "will", "be", "is", "time", "until", "reset", "with",
+    "quota", "limits?", "usage", "next", "connection", "will", "be", "is", "time", "until", "reset",
+    "with",
     "exponential", "backoff", "access", "window", "once more", "daily", "every day", "each day",
     "de nuevo", "nuevamente", "plus tard", "novamente", "at least", "or", "around",
 )  # fmt: skip

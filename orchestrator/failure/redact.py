@@ -31,12 +31,14 @@ from typing import Any, Final
 from attrs import frozen
 
 from orchestrator.failure import secret_names as names
+from orchestrator.failure.linear import compile_linear
 from orchestrator.failure.secret_shapes import SHAPES
 
 CREDENTIAL_TAG: Final = "[REDACTED: credential]"
 MAX_LINE: Final = 2000
 """Characters of `one_line` before the dropped length is named."""
 
+_SHORT = 160
 _UNKNOWN_HOST = "unknown host"
 _MAX_ROUNDS = 6
 _MAX_VIEWS = 3
@@ -64,32 +66,15 @@ Span = tuple[int, int, str | None]
 
 
 @cache
-def _engine() -> Any:
-    """The regular expression engine, loaded with the first text that is scrubbed."""
-    import re2  # noqa: PLC0415 - importing the package must not load the engine
-
-    return re2
-
-
-def compile_linear(pattern: str) -> Any:
-    """Compile for bytes, one byte per character, so that any text, valid or not, can be read."""
-    re2 = _engine()
-    options = re2.Options()
-    options.encoding = re2.Options.Encoding.LATIN1
-    options.log_errors = False
-    options.max_mem = 64 << 20
-    return re2.compile(pattern.encode("utf-8"), options)
-
-
-@cache
 def _shapes() -> Any:
     return compile_linear("|".join(f"(?P<{s.name}>{s.pattern})" for s in SHAPES))
 
 
 @cache
-def _shape_checks() -> Mapping[int, Callable[[bytes], int | None]]:
+def _shape_rows() -> Mapping[int, tuple[int, Callable[[bytes], int | None] | None]]:
+    """Least length and check by the number of the row's group."""
     groups = _shapes().groupindex
-    return {groups[s.name.encode()]: _CHECKS[s.check] for s in SHAPES if s.check}
+    return {groups[s.name.encode()]: (s.least, _CHECKS.get(s.check)) for s in SHAPES}
 
 
 # -- second looks ---------------------------------------------------------------------------------
@@ -133,7 +118,21 @@ def _after_flag(secret: bytes) -> int | None:
     return _prefix(_CURL, secret)
 
 
+def _discord(secret: bytes) -> int | None:
+    first, middle, last = secret.split(b".")
+    fits = 20 <= len(first) <= 30 and 5 <= len(middle) <= 8 and len(last) >= 26  # noqa: PLR2004
+    return 0 if fits else None
+
+
+def _mixed(secret: bytes) -> int | None:
+    return 0 if _DIGIT.search(secret) and names.mixed_case(secret) else None
+
+
 _CHECKS: Final[Mapping[str, Callable[[bytes], int | None]]] = {
+    "discord": _discord,
+    "mixed": _mixed,
+    "last": lambda secret: len(secret) - len(secret.split()[-1]),
+    "sshpass": lambda secret: len(secret) - len(secret.split(b"-p", 1)[1].lstrip()),
     "random": _looks_random,
     "bearer": _bearer,
     "basic": _basic,
@@ -143,18 +142,27 @@ _CHECKS: Final[Mapping[str, Callable[[bytes], int | None]]] = {
 
 
 def _shape_spans(data: bytes) -> Iterator[Span]:
-    checks = _shape_checks()
-    for match in _shapes().finditer(data):
-        start, end = match.span()
-        check = checks.get(match.lastindex)
-        kept = check(match.group()) if check else 0
+    rows = _shape_rows()
+    start, size, search = 0, len(data), _shapes().search
+    while start < size and (match := search(data, start)):
+        first, end = match.span()
+        least, check = rows[match.lastindex]
+        kept = 0 if end - first >= least else None
+        if kept is not None and check:
+            kept = check(match.group())
         if kept is not None:
-            yield start + kept, end, None
+            yield first + kept, end, None
+            start = end
+        elif end - first > _SHORT:
+            start = end
+        else:
+            # What failed may hide another shape; it is short, so the second look is cheap.
+            start = first + 1
 
 
 # -- base64 ---------------------------------------------------------------------------------------
 
-_BASE64 = r"[A-Za-z0-9+/_-]{24,}={0,2}"
+_BASE64 = r"[A-Za-z0-9+/_-]{16,}={0,2}"
 _STANDARD = bytes.maketrans(b"-_", b"+/")
 
 
@@ -176,17 +184,44 @@ def _base64_spans(data: bytes, depth: int = 0) -> Iterator[Span]:
     """Runs of base64 that hold a secret, at whichever of the four alignments it was encoded."""
     for match in _base64().finditer(data):
         run = match.group()
-        for skip in range(4):
-            if _holds_secret(_unbase64(run[skip:]), depth):
-                yield match.start(), match.end(), None
-                break
+        if _is_aws_secret(run) or any(
+            _holds_secret(_unbase64(run[skip:]), depth) for skip in range(4)
+        ):
+            yield match.start(), match.end(), None
+
+
+_AWS_SECRET = re.compile(rb"[A-Za-z0-9+/]{40}")
+_WORD = re.compile(rb"[a-z]{6}")
+_VOWEL = re.compile(rb"[aeiouAEIOU]")
+_AWS_ENTROPY = 4.2
+_AWS_VOWELS = 14
+
+
+def _is_aws_secret(run: bytes) -> bool:
+    """A secret access key, which has no mark of its own: 40 characters of noise."""
+    return bool(
+        _AWS_SECRET.fullmatch(run)
+        and _DIGIT.search(run)
+        and names.mixed_case(run)
+        and not _WORD.search(run)
+        and len(_VOWEL.findall(run)) < _AWS_VOWELS
+        and names.entropy(run) >= _AWS_ENTROPY
+        and not _unbase64(run).isascii()
+    )
+
+
+def _is_text(decoded: bytes) -> bool:
+    try:
+        return decoded.decode("utf-8").replace("\n", " ").isprintable()
+    except UnicodeDecodeError:
+        return False
 
 
 def _holds_secret(decoded: bytes, depth: int) -> bool:
     """True for decoded bytes with a secret; names count only where the bytes read as text."""
-    if any(True for _ in _shape_spans(decoded)):
+    if _is_aws_secret(decoded) or any(True for _ in _shape_spans(decoded)):
         return True
-    if not decoded.isascii() or b"\0" in decoded:
+    if not _is_text(decoded):
         return False
     if any(True for _ in _suspicious_urls(decoded)) or any(True for _ in names.spans(decoded)):
         return True
@@ -284,8 +319,8 @@ def _decoded(match: re.Match[bytes]) -> bytes:
         return _PLAIN.get(char or entity, char)
     if two or percent:
         byte = int(two or percent, 16)
-        # A byte beyond ASCII is part of a character, and no secret has one; a mark stays a mark.
-        return bytes((byte,)) if byte < 0x80 else b"?"  # noqa: PLR2004
+        # No text holds the bytes that marks are made of, so an escape must not make one.
+        return bytes((byte,)) if byte < 0xF5 else b"?"  # noqa: PLR2004
     code = int(decimal) if decimal else int(four or hexadecimal, 16)
     return chr(code).encode("utf-8", "surrogatepass")
 

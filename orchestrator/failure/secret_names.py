@@ -15,6 +15,8 @@ from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from typing import Any, Final
 
+from orchestrator.failure.linear import compile_linear
+
 STRONG, MEDIUM, WEAK, NONE = 3, 2, 1, 0
 
 _REMEMBERED = 40
@@ -29,7 +31,8 @@ _SUFFIX = (
     r"(?:_?(?:id|value|val|plain|text|raw|b64|base64|old|new|prod|dev|test|live|main|[0-9]{1,2}))?"
 )
 _STRONG_NAME = re.compile(
-    r"(?:^|_)(?:pass_?(?:word|wd|phrase|code)s?|pwd|passwort|kennwort|senha|contrase[nñ]a|wachtwoord"
+    r"(?:(?:pass_?(?:word|wd|phrase)|passwort|api_?key|auth_?token|access_?token|client_?secret"
+    r"|private_?key|secret_?key)s?|(?:^|_)(?:passcode|pwd|kennwort|senha|contrase[nñ]a|wachtwoord"
     r"|mot_de_passe|密码|パスワード|secrets?|(?:api|app|access|account|admin|auth|client|consumer|customer|deploy"
     r"|encryption|integration|license|master|private|project|root|secret|security|service"
     r"|shared_access|signing|ssh|storage|subscription|user|webhook|write|ingest)_?(?:secret|key)s?"
@@ -39,10 +42,10 @@ _STRONG_NAME = re.compile(
     r"|x_vault|x_amz_security)_?token"
     r"|shared_?access_?signature|connection_?string|conn_?str|credentials?|creds"
     r"|(?:proxy_)?authorization|(?:set_)?cookies?2?|session_?(?:cookie|secret)"
-    r"|x_amz_(?:signature|credential)|x_goog_signature|apikey|authkey|passkey)" + _SUFFIX + r"$"
+    r"|x_amz_(?:signature|credential)|x_goog_signature|authkey|passkey))" + _SUFFIX + r"$"
 )
 _MEDIUM_NAME = re.compile(
-    r"(?:^|_)(?:tokens?|pass|auth|jwt|sid|session|session_?id|session_?key|otp|totp|mfa|pin|bearer|pat"
+    r"(?:^|_)(?:tokens?|pass|auth|jwt|sid|session_?key|otp|totp|mfa|pin|bearer|pat"
     r"|sas|dsn|sig|code_verifier|nonce_key)" + _SUFFIX + r"$"
 )
 _WEAK_NAME = re.compile(r"(?:key|signature|hmac|code|webhook)" + _SUFFIX + r"$")
@@ -80,8 +83,10 @@ _UPPER_INSIDE = re.compile(rb"[a-z0-9][A-Z]")
 _LOWER = re.compile(rb"[a-z]")
 _HEX = re.compile(rb"[0-9a-fA-F-]+")
 _UUID = re.compile(rb"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+_VERSION = re.compile(rb"[0-9]+(?:\.[0-9]+)+")
 _IDENTIFIER = re.compile(rb"[A-Za-z_][A-Za-z_]*(?:\.[A-Za-z_]\w*)*")
 _DOTTED = re.compile(rb"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+_CALL = re.compile(rb"(?:(?:[A-Za-z_]\w*\.)+\w+|[A-Za-z_]+)[(\[]")
 _PLACEHOLDER = re.compile(
     rb"(?i)<[^>]*>?|\{[^}]*\}?|\$\{[^}]*\}?|\$\(.*|\$[A-Z_][A-Z0-9_]*|\$env:\w+|%[A-Z_]+%|%\(?\w*\)?s"
     rb"|\.{2,}|-+|_+|\[[^\]]*\]?|your[-_ ].*|my[-_ ]?(?:api|secret|token|pass).*|x{3,}|\xe2\x80\xa6"
@@ -91,8 +96,9 @@ _ORDINARY = frozenset(
     b"object dict list array tuple set any optional required missing invalid valid incorrect wrong "
     b"empty unset blank unknown expired revoked disabled enabled hidden redacted masked removed "
     b"default basic bearer digest token password passwd pwd secret key value user username name "
-    b"self this not is was the a an in of on or and to for from with error failed failure ok yes no "
-    b"auto env file prompt keyring vault oauth apikey header cookie query body path stdin".split()
+    b"self this not is was the a an in of on or and to for from error failed failure ok yes no "
+    b"auto env file prompt keyring vault oauth apikey header cookie query body path stdin with "
+    b"on off include omit same-origin same_origin allow deny manual automatic see".split()
 )
 _SENTENCE = frozenset(
     b"the a an is are was must should can could not your you please required enter to of for in "
@@ -111,10 +117,15 @@ def random_enough(value: bytes, length: int) -> bool:
     if len(value) < length or not _DIGIT.search(value) or not _LETTER.search(value):
         return False
     sample = value[:256]
-    if b" " in sample or b"/" in sample[:2]:
+    if b" " in sample or sample.startswith((b"/", b"./", b"../", b"~/")):
         return False
-    counts = (sample.count(byte) / len(sample) for byte in set(sample))
-    return -sum(share * math.log2(share) for share in counts) >= min(3.0, math.log2(length) * 0.7)
+    return entropy(sample) >= min(3.0, math.log2(length) * 0.7)
+
+
+def entropy(value: bytes) -> float:
+    """Bits per character."""
+    shares = (value.count(byte) / len(value) for byte in set(value))
+    return -sum(share * math.log2(share) for share in shares)
 
 
 def _qualifies(level: int, value: bytes, *, quoted: bool, password: bool) -> bool:
@@ -126,6 +137,8 @@ def _qualifies(level: int, value: bytes, *, quoted: bool, password: bool) -> boo
     if value.lower() in _ORDINARY or _UUID.fullmatch(value) or (not quoted and _is_code(value)):
         return False
     if level == MEDIUM:
+        if value.isdigit():
+            return password and len(value) >= _SHORT_PARAMETER
         whole = quoted and len(value) >= 16 and not re.search(rb"[\s_./:-]", value)  # noqa: PLR2004
         return whole or random_enough(value, 6)
     return random_enough(value, 20) and not _HEX.fullmatch(value)
@@ -137,6 +150,8 @@ def _is_ordinary(value: bytes, *, quoted: bool, password: bool) -> bool:
         return True
     if value.isdigit():
         return len(value) < (4 if password else 12)
+    if _VERSION.fullmatch(value):
+        return True
     words = lower.split()
     if len(words) > 1:
         return not _SENTENCE.isdisjoint(words)
@@ -168,11 +183,12 @@ _ASSIGNED = (
     r"([\"'`\])]{0,2}[ \t]*(?:=>|:=|={1,3}|:|\xef\xbc\x9a)[ \t]*)"
     rf"|([\"']\s*[,}}]\s*{_FIELD}[\"']{_VALUE_KEY}[\"']\s*:\s*)"
     r"|([\"']\s*,\s*[brfu]?(?:[\"']))"
+    rf"|([ \t]*\r?\n[ \t]*{_VALUE_KEY}[ \t]*:[ \t]*)"
     r"|(>)"
     r"|([ \t]+(?:(?:is|was|provided|used|value|given|set to|of)[ \t]*[:=]?[ \t]*|[\"'`(]))"
     r")"
 )
-_ASSIGN, _NEIGHBOUR, _PAIR, _XML, _PROSE = range(1, 6)
+_ASSIGN, _NEIGHBOUR, _PAIR, _BELOW, _XML, _PROSE = range(1, 7)
 _FLAG = rf"(?i)(?:^|[\s\"'\[,(])--?[a-z0-9-]*{_CORE}[a-z0-9-]*(?:[ \t]+|[\"']\s*,\s*[\"'])"
 _REVERSED = (
     rf"(?i)[\"']{_VALUE_KEY}[\"']\s*:\s*[\"']([^\"'\n]*)[\"']\s*,\s*{_FIELD}"
@@ -188,18 +204,20 @@ _SCHEME = re.compile(
     rb"(?i)(?:bearer|basic|token|apikey|api-key|key|bot|negotiate|ntlm|gnap|dpop|splunk|ssws|"
     rb"sso-key|genie(?:key)?|zoho-oauthtoken|githubtoken)[ \t]+[\"']?([^\s\"'`<>,\])}]+)"
 )
-_TO_THE_END = re.compile(
-    rb"(?i)(?:digest|aws4-[a-z0-9-]+|signature|oauth|hawk|mac|sharedkey)[ \t][^\r\n\"'`]*"
+_WITH_PARAMETERS = re.compile(
+    rb"(?i)(?:digest|aws4-[a-z0-9-]+|signature|oauth|hawk|mac|sharedkey)(?=[ \t])"
 )
-_LINE = re.compile(rb"[^\r\n]*")
-_LINE_IN_QUOTES = re.compile(rb"[^\r\n\"'`]*")
+_LINE: Final[Mapping[bytes, re.Pattern[bytes]]] = {
+    quote: re.compile(rb"(?:[^\r\n\\%b]|\\[^\r\nrn])*" % quote) for quote in (b"", b'"', b"'", b"`")
+}
+"""The rest of a line, by the quotation mark that ends it earlier."""
+_OPENING = re.compile(rb"[ \t\[({]*(?:[bfru]?([\"'`]))?")
+_BEHIND_A_TEXT = frozenset((b"", *(bytes((char,)) for char in b" ,;:.)]}+")))
 _NEXT_PAIR = re.compile(rb"[,;&|](?=\s|$|[A-Za-z_][A-Za-z0-9_.-]*\s*[=:])|[,;&|][\"'\]})]")
 
 
 @cache
 def _patterns() -> tuple[Any, Any, Any]:
-    from orchestrator.failure.redact import compile_linear  # noqa: PLC0415 - they are one engine
-
     return compile_linear(_ASSIGNED), compile_linear(_FLAG), compile_linear(_REVERSED)
 
 
@@ -259,24 +277,35 @@ def _assigned(data: bytes, start: int, end: int, how: int, named: int) -> tuple[
         if found:
             return found
     value = _VALUE.match(data, end)
-    if value is None:
+    if value is None or (how == _ASSIGN and _closes(value, before, data[named:end])):
         return None
     return _judged(data, value, level, how, name)
 
 
+def _closes(value: re.Match[bytes], before: bytes, joint: bytes) -> bool:
+    """The quotation mark behind the name ends the text it stands in: `prompt="Password: "`."""
+    start, end = _span(value)
+    around = before.rstrip(_IDENTIFIER_BYTES)[-1:]
+    if value.lastgroup == "bare" or around != value.string[start - 1 : start] or around in joint:
+        return False
+    return value.string[start : min(end, start + 1)] in _BEHIND_A_TEXT
+
+
 def _header(data: bytes, end: int, name: str, before: bytes) -> tuple[int, int] | None:
     """A header's credential: what follows the scheme, or the whole line of a cookie."""
-    skip = re.compile(rb"[ \t\[({]*(?:[bu]?([\"'`]))?").match(data, end)
-    start = skip.end() if skip else end
-    quoted = bool(skip and skip.group(1)) or before[-1:] in {b'"', b"'", b"`"} or b"'" in before
+    opening = _OPENING.match(data, end)
+    start = opening.end() if opening else end
+    around = before.rstrip(_IDENTIFIER_BYTES[:-1])[-1:]
+    quote = (opening and opening.group(1)) or (around if around in _LINE else b"")
     if "cookie" in name:
-        line = (_LINE_IN_QUOTES if quoted else _LINE).match(data, start)
+        line = _LINE[quote].match(data, start)
         return line.span() if line and b"=" in line.group() else None
     scheme = _SCHEME.match(data, start)
     if scheme:
-        return scheme.span(1)
-    rest = _TO_THE_END.match(data, start)
-    return rest.span() if rest else None
+        # A placeholder is no credential, and neither is the scheme in front of it.
+        return (start, start) if _PLACEHOLDER.fullmatch(scheme[1]) else scheme.span(1)
+    line = _LINE[quote].match(data, start)
+    return line.span() if line and _WITH_PARAMETERS.match(data, start) else None
 
 
 def _judged(
@@ -300,7 +329,7 @@ def _judged(
 def _reads_on(data: bytes, start: int, end: int, sep_end: int) -> bool:
     """A call, an index, or a word in the middle of a sentence."""
     after = data[end : end + 2]
-    if after[:1] in {b"(", b"["} or b"(" in data[start:end]:
+    if after[:1] in {b"(", b"["} or _CALL.match(data, start, end):
         return True
     word = data[start:end]
     spaced = data[sep_end - 1 : sep_end] in {b" ", b"\t"} or start > sep_end
@@ -309,7 +338,7 @@ def _reads_on(data: bytes, start: int, end: int, sep_end: int) -> bool:
 
 def _is_password(name: str) -> bool:
     lower = name.lower()
-    return "pass" in lower or "pwd" in lower or "pin" in lower
+    return any(word in lower for word in ("passw", "passphrase", "passcode", "pwd", "pin", "otp"))
 
 
 # -- names and values in JSON and in URLs ---------------------------------------------------------

@@ -7,9 +7,11 @@ agents answer a cancel late and dead processes report twice, so any other number
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
+from typing import Any
 
-from attrs import field, frozen
+from attrs import Attribute, field, frozen
 
 from orchestrator.failure.kinds import Category
 from orchestrator.failure.verdict import Refusal, Verdict
@@ -58,6 +60,19 @@ class DropReason(StrEnum):
     REBOUND = "rebound"
     LOST = "lost"
     DENIED = "denied"
+
+
+def _moment(event: object, attribute: Attribute[Any], value: float) -> None:
+    """Accept a moment that a timer can be set by; a clock that jumps is no error."""
+    if not math.isfinite(value):
+        name = f"{type(event).__name__}.{attribute.name}"
+        raise ValueError(f"{name}: {value!r} is not allowed; a finite number of seconds is")
+
+
+def _luck(event: object, attribute: Attribute[Any], value: float) -> None:
+    if not 0.0 <= value < 1.0:
+        name = f"{type(event).__name__}.{attribute.name}"
+        raise ValueError(f"{name}: {value!r} is not allowed; a number from 0 to below 1 is")
 
 
 @frozen
@@ -132,11 +147,11 @@ class Saw:
 
 @frozen
 class Failed:
-    now: float
+    now: float = field(validator=_moment)
     live: Live
     attempt: int
     verdict: Verdict
-    luck: float = 0.0
+    luck: float = field(default=0.0, validator=_luck)
 
 
 @frozen
@@ -177,30 +192,30 @@ class Advised:
 class Due:
     """A timer may be due.  Early, late and duplicate ticks are harmless."""
 
-    now: float
+    now: float = field(validator=_moment)
     live: Live
 
 
 @frozen
 class RetryNow:
-    now: float
+    now: float = field(validator=_moment)
     live: Live
 
 
 @frozen
 class Recovered:
-    now: float
+    now: float = field(validator=_moment)
     live: Live
     step: Step
     ok: bool
     detail: str = ""
     """What the step reports: the new native session id, the model read back, or why it failed."""
-    luck: float = 0.0
+    luck: float = field(default=0.0, validator=_luck)
 
 
 @frozen
 class Stopped:
-    now: float
+    now: float = field(validator=_moment)
     live: Live
     hard: bool = False
 

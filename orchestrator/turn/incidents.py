@@ -147,14 +147,14 @@ class Incidents:
         self.revision += 1
         return self._publish(Severity.WARNING, wording.CONNECTION_BACK, was.category)
 
-    def advise(self, key: str, title: str, number: int) -> tuple[Publish, ...]:
+    def advise(self, key: str, title: str, category: Category, number: int) -> tuple[Publish, ...]:
         """Publish a notice; an equal key in a row revises the one before.
 
         `number` is the one a new notice would take.
         """
         if self.notice is None or self.advised != key:
             id_ = notice_id(self.ids.session_id, self.ids.epoch, number)
-            self.notice = Record(id_, 1, Category.UNKNOWN, Severity.WARNING, title)
+            self.notice = Record(id_, 1, category, Severity.WARNING, title)
         elif self.notice.title != title:
             self.notice = self.notice.revised(title=title)
         else:

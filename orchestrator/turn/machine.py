@@ -174,8 +174,11 @@ class TurnMachine(TurnState):
         self.facts = event.facts
         self.state = State.READY
         ahead = event.facts.owed and self.exempt()
-        if event.live.stopping and not ahead:
-            return self._give_way(event.now, event.live, DropReason.STOPPED)
+        if event.live.stopping:
+            if not ahead:
+                return self._give_way(event.now, event.live, DropReason.STOPPED)
+            # So that the very same `Live` is never taken for a world without a Stop.
+            self.baseline = evolve(event.live, stopping=False)
         return _FIRST_AHEAD if ahead else _FIRST
 
     def _send(self, event: on.Began) -> Effects:
@@ -438,7 +441,7 @@ class TurnMachine(TurnState):
         return self.told().agent_retries(event.title, event.category)
 
     def _advise(self, event: on.Advised) -> Effects:
-        return self.notice(event.key, event.title)
+        return self.notice(event.key, event.title, event.category)
 
     def _ignore(self, _: Event) -> Effects:
         return NOTHING

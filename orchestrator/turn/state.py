@@ -12,6 +12,7 @@ from typing import Final, cast
 
 from attrs import define, evolve, field
 
+from orchestrator.failure.kinds import Category
 from orchestrator.failure.verdict import Verdict
 from orchestrator.settings.model import Settings
 from orchestrator.turn import effects as do
@@ -174,10 +175,10 @@ class TurnState:
             self.incidents = Incidents(self.ids)
         return self.incidents
 
-    def notice(self, key: str, title: str) -> Effects:
+    def notice(self, key: str, title: str, category: Category = Category.UNKNOWN) -> Effects:
         """Publish an advisory; a new one takes the session's next number."""
         number = self.session.notices + 1
-        published = self.told().advise(key, title, number)
+        published = self.told().advise(key, title, category, number)
         if published and published[0].record.revision == 1:
             self.session = evolve(self.session, notices=number)
         return published

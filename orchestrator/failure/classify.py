@@ -160,7 +160,7 @@ def _gather_structure(
     if code is not None:
         for index in rules.by_fact.get(("jsonrpc", str(code)), ()):
             found.add(index, Match(table[index], provider=True, trigger=f"code {code}"))
-    for name in view.raw.exception_types:
+    for name in (*view.raw.exception_types, *_printed_types(view)):
         bare = name.rpartition(".")[2].lower()
         for index in rules.by_error.get(bare, ()):
             found.add(index, Match(table[index], provider=True, trigger=name))
@@ -168,6 +168,18 @@ def _gather_structure(
         symbol = errno_table.errorcode.get(view.raw.errno, "")
         for index in rules.by_errno.get(symbol, ()):
             found.add(index, Match(table[index], provider=True, trigger=symbol))
+
+
+def _printed_types(view: View) -> list[str]:
+    """Exception names that a printed exception begins with: `a.B: c.D: what happened`."""
+    if view.raw.surface is not Surface.EXCEPTION or not view.sentences:
+        return []
+    parts = view.sentences[0].plain[:_MAX_PRINTED].split(b": ", _MAX_CHAINED)[:_MAX_CHAINED]
+    names = [part.partition(b"(")[0].decode("ascii", "replace") for part in parts]
+    return [name for name in names if name.replace(".", "_").isidentifier()]
+
+
+_MAX_PRINTED, _MAX_CHAINED = 400, 4
 
 
 def forbidden_kinds(view: View, candidates: Candidates) -> dict[Kind, int]:

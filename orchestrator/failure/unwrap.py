@@ -100,7 +100,18 @@ _ECHO_KEYS: Final = frozenset(
 
 
 _SYMBOL_KEYS: Final = frozenset(
-    ["code", "errno", "type", "name", "errortype", "errorname", "errorkind", "errorcode", "status", "grpcstatus"]
+    [
+        "code",
+        "errno",
+        "type",
+        "name",
+        "errortype",
+        "errorname",
+        "errorkind",
+        "errorcode",
+        "status",
+        "grpcstatus",
+    ]
 )
 """Fields whose value is a symbol: one word that names an error."""
 

@@ -12,20 +12,37 @@ RULES: Final[tuple[Rule, ...]] = (
         "acp.prompt_busy",
         Step.STRUCTURED,
         Kind.PROMPT_BUSY,
-        r"\b(?:prompt|turn|request|run|message)(?: is)? (?:already|still) (?:in progress|running|active|being processed)",
+        (
+            r"\b(?:prompt|turn|request|run|message)(?: is)? (?:already|still) (?:in progress"
+            r"|running|active|being processed)"
+        ),
         r"\balready (?:in progress|processing (?:a |another )?(?:prompt|turn|request|message))",
         r"\bagent is (?:already |still |currently )?(?:processing|busy|running|streaming)",
-        r"\b(?:another|a) (?:prompt|turn|request) is (?:already |still |currently )?(?:in progress|running|active)",
-        r"\bsession is busy\b|\bbusyerror\b|\bconcurrent prompts?\b.{0,40}not (?:allowed|supported)",
-        unless=r"\b(?:login|sign-?in|update|install\w*|migration|compaction|download|deployment|operation|reauth\w*) (?:is )?already in progress",
+        (
+            r"\b(?:another|a) (?:prompt|turn|request) is (?:already |still |currently )?(?:in"
+            r" progress|running|active)"
+        ),
+        r"\bsession is busy\b|\bbusyerror\b",
+        r"\bconcurrent prompts?\b.{0,40}not (?:allowed|supported)",
+        unless=(
+            r"\b(?:login|sign-?in|update|install\w*|migration|compaction|download|deployment"
+            r"|operation|reauth\w*) (?:is )?already in progress"
+        ),
     ),
     says(
         "acp.session_not_found",
         Step.STRUCTURED,
         Kind.SESSION_NOT_FOUND,
-        r"\b(?:session|thread|conversation|chat)(?: id)?(?: with (?:the )?id)?(?: ['\"`]?[\w-]{6,80}['\"`]?)? (?:was |is )?(?:not found|not loaded|does not exist|doesn't exist|no longer exists|unknown)\b",
+        (
+            r"\b(?:session|thread|conversation|chat)(?: id)?(?: with (?:the )?id)?(?:"
+            r" ['\"`]?[\w-]{6,80}['\"`]?)? (?:was |is )?(?:not found|not loaded|does not exist"
+            r"|doesn't exist|no longer exists|unknown)\b"
+        ),
         r"\b(?:unknown|invalid|no such|missing|stale) (?:session|thread)(?: ?id)?\b",
-        r"\bno (?:rollout|conversation|session|previous sessions?|active session|saved session|thread) (?:was )?found\b",
+        (
+            r"\bno (?:rollout|conversation|session|previous sessions?|active session|saved session"
+            r"|thread) (?:was )?found\b"
+        ),
         r"\b(?:session|thread) not (?:found|loaded)\b",
         r"\bthread not loaded: ",
         r"\bcould not find (?:the )?(?:session|conversation|thread)\b",
@@ -42,10 +59,16 @@ RULES: Final[tuple[Rule, ...]] = (
         "acp.session_locked",
         Step.STRUCTURED,
         Kind.SESSION_LOCKED,
-        r"\b(?:re-?read|read|acquire|obtain|take|open|create|write) (?:the |a )?(?:session )?lock ?file\b",
+        (
+            r"\b(?:re-?read|read|acquire|obtain|take|open|create|write) (?:the |a )?(?:session"
+            r" )?lock ?file\b"
+        ),
         r"\bfailed to (?:acquire|obtain|get|take) (?:the |a )?(?:\w+ )?lock\b",
         r"\bsession (?:is |was )?(?:already )?(?:locked|in use|open in another|active in another)",
-        r"\balready (?:open|locked|in use|active) (?:in|by) another (?:process|instance|terminal|client|window)",
+        (
+            r"\balready (?:open|locked|in use|active) (?:in|by) another (?:process|instance"
+            r"|terminal|client|window)"
+        ),
         r"\block (?:is )?held by (?:another )?(?:process|pid)",
         unless=r"database is locked|package-lock|lock file at /var/lib/(?:dpkg|apt)",
     ),
@@ -61,11 +84,16 @@ RULES: Final[tuple[Rule, ...]] = (
         Step.REQUEST,
         Kind.UNSUPPORTED,
         r"\bmethod not found\b|\bmethod '?[\w/]+'? (?:is )?not (?:found|supported|implemented)",
-        r"\bunsupported protocol ?version\b|\bprotocol ?version .{0,40}(?:not supported|unsupported|mismatch)",
+        r"\bunsupported protocol ?version\b",
+        r"\bprotocol ?version .{0,40}(?:not supported|unsupported|mismatch)",
         r"\bprotocol (?:version )?mismatch\b|\bincompatible protocol\b",
-        r"\b(?:operation|method|feature|capability) (?:is )?not (?:supported|implemented|available)\b",
+        (
+            r"\b(?:operation|method|feature|capability) (?:is )?not (?:supported|implemented"
+            r"|available)\b"
+        ),
         r"\bdoes not support (?:session/load|session loading|this method|this operation)",
-        r"\bthis version of .{0,60} is (?:no longer|not) supported|client version .{0,40}(?:too old|not supported|outdated)",
+        r"\bthis version of .{0,60} is (?:no longer|not) supported",
+        r"client version .{0,40}(?:too old|not supported|outdated)",
     ),
     Rule(
         "acp.method_not_found",

@@ -46,7 +46,10 @@ RULES: Final[tuple[Rule, ...]] = (
         r"\bseat type doesn't include (?:extra )?usage\b",
         r"\busage allocation has been disabled\b",
         r"\bgroup's usage limit is set to\b",
-        unless=r"\byour (?:\w+ )?(?:rate|context|token|tokens|output|spend\w*|context window|tool call) limit\b|rate limit that restricts",
+        unless=(
+            r"\byour (?:\w+ )?(?:rate|context|token|tokens|output|spend\w*|context window|tool"
+            r" call) limit\b|rate limit that restricts"
+        ),
         priority=5,
     ),
     says(
@@ -73,11 +76,15 @@ RULES: Final[tuple[Rule, ...]] = (
         Step.SHAPE,
         Kind.THINKING_REJECTED,
         r"\b`?signature`? in `?thinking`?\b",
-        r"\b`?(?:thinking|redacted_thinking)`? blocks?\b.{0,80}(?:cannot be modified|must remain|must be passed back|expected|is required|not allowed|invalid)",
+        (
+            r"\b`?(?:thinking|redacted_thinking)`? blocks?\b.{0,80}(?:cannot be modified|must"
+            r" remain|must be passed back|expected|is required|not allowed|invalid)"
+        ),
         r"\bthinking\.signature\b|\bthinking\.thinking: ",
         r"\bexpected `?thinking`? or `?redacted_thinking`?",
         r"\bmust start with a thinking block\b",
-        r"\bthought[ _]?signature\b.{0,60}(?:missing|invalid|not valid|corrupt)|(?:missing|invalid|corrupted) (?:a )?thought[ _]?signature",
+        r"\bthought[ _]?signature\b.{0,60}(?:missing|invalid|not valid|corrupt)",
+        r"(?:missing|invalid|corrupted) (?:a )?thought[ _]?signature",
         r"\breasoning_content\b.{0,60}must be passed back",
         r"\bthinking block\b.{0,60}(?:different conversation|different model)",
         scope=_PROVIDER,
@@ -111,9 +118,11 @@ RULES: Final[tuple[Rule, ...]] = (
         "anthropic.image",
         Step.SHAPE,
         Kind.IMAGE_REJECTED,
-        r"\bcould not process (?:the )?image\b",
-        r"\bimage(?:\.source)?\.?\w*\b.{0,40}exceeds? \d+ ?mb\b|\bimage exceeds \d+ ?[mk]b maximum\b",
-        r"\bimage dimensions? exceed|\bdimensions? exceed max allowed size\b|\bexceeds the dimension limit\b",
+        r"\bcould not process (?:the )?image\b|\bimage does not match the provided media type\b",
+        r"\bimage(?:\.source)?\.?\w*\b.{0,40}exceeds? \d+ ?mb\b",
+        r"\bimage exceeds \d+ ?[mk]b maximum\b",
+        r"\bimage dimensions? exceed|\bdimensions? exceed max allowed size\b",
+        r"\bexceeds the dimension limit\b",
         r"\bimage was specified using the image/",
         r"\bimage\.source\.(?:base64|media_type)\b",
         scope=_PROVIDER,
@@ -193,7 +202,10 @@ RULES: Final[tuple[Rule, ...]] = (
         Step.ACCESS,
         Kind.ACCESS_DENIED,
         r"\borgani[sz]ation has (?:been )?disabled\b",
-        r"\b(?:this )?(?:organi[sz]ation|account|workspace) has been (?:disabled|suspended|banned|deactivated)\b",
+        (
+            r"\b(?:this )?(?:organi[sz]ation|account|workspace) has been (?:disabled|suspended"
+            r"|banned|deactivated)\b"
+        ),
         r"\bsubscription access for claude code\b",
         priority=10,
     ),

@@ -31,7 +31,8 @@ RULES: Final[tuple[Rule, ...]] = (
         "copilot.throttle",
         Step.THROTTLE,
         Kind.RATE_LIMITED,
-        r"\brate limit that restricts the number\b|\buser_(?:global|model)_rate_limited\b|\buser_weekly_rate_limited\b",
+        r"\brate limit that restricts the number\b|\buser_(?:global|model)_rate_limited\b",
+        r"\buser_weekly_rate_limited\b",
     ),
     says("copilot.weekly", Step.ALLOWANCE, Kind.USAGE_LIMIT, r"\buser_weekly_rate_limited\b"),
     says(
@@ -58,13 +59,20 @@ RULES: Final[tuple[Rule, ...]] = (
         "copilot.login",
         Step.ACCESS,
         Kind.AUTH_REQUIRED,
-        r"\bnot (?:logged|signed) in to (?:github|copilot)\b|\bgithub (?:copilot )?login (?:failed|required)\b|\bbad credentials\b",
+        r"\bnot (?:logged|signed) in to (?:github|copilot)\b",
+        r"\bgithub (?:copilot )?login (?:failed|required)\b|\bbad credentials\b",
     ),
     says(
         "copilot.no_seat",
         Step.ACCESS,
         Kind.ACCESS_DENIED,
-        r"\bno (?:access to|active) (?:github )?copilot\b|\bnot authorized to use this copilot feature\b|\bcopilot .{0,40}(?:disabled by|not enabled for) your (?:organi[sz]ation|admin\w*|enterprise)\b|\baccess denied by policy settings\b",
+        r"\bno (?:access to|active) (?:github )?copilot\b",
+        r"\bnot authorized to use this copilot feature\b",
+        (
+            r"\bcopilot .{0,40}(?:disabled by|not enabled for) your (?:organi[sz]ation|admin\w*"
+            r"|enterprise)\b"
+        ),
+        r"\baccess denied by policy settings\b",
         priority=10,
     ),
     says(

@@ -12,7 +12,8 @@ RULES: Final[tuple[Rule, ...]] = (
         "gemini_cli.quota",
         Step.ALLOWANCE,
         Kind.USAGE_LIMIT,
-        r"\byou have reached your daily\b.{0,60}quota\b|\bdaily \S+ quota limit\b|\busage limit reached for (?:all )?\S+ ?\S* models?\b",
+        r"\byou have reached your daily\b.{0,60}quota\b|\bdaily \S+ quota limit\b",
+        r"\busage limit reached for (?:all )?\S+ ?\S* models?\b",
         priority=10,
     ),
     says(
@@ -25,8 +26,12 @@ RULES: Final[tuple[Rule, ...]] = (
         "gemini_cli.invalid_stream",
         Step.SERVER,
         Kind.EMPTY_RESPONSE,
-        r"\bmodel stream (?:was invalid or )?(?:completed|ended) without (?:valid content|a finish reason|any content)\b",
-        r"\bmodel stream ended with (?:an )?(?:invalid chunk|empty response)\b|\bno_finish_reason\b|\bno_response_text\b",
+        (
+            r"\bmodel stream (?:was invalid or )?(?:completed|ended) without (?:valid content|a"
+            r" finish reason|any content)\b"
+        ),
+        r"\bmodel stream ended with (?:an )?(?:invalid chunk|empty response)\b",
+        r"\bno_finish_reason\b|\bno_response_text\b",
     ),
     says(
         "gemini_cli.turn_limit",

@@ -48,7 +48,8 @@ RULES: Final[tuple[Rule, ...]] = (
         "kiro.image",
         Step.SHAPE,
         Kind.IMAGE_REJECTED,
-        r"\bimage_format_unsupported\b|\bimagevalidationerror\b|\bimage format (?:is )?unsupported\b",
+        r"\bimage_format_unsupported\b|\bimagevalidationerror\b",
+        r"\bimage format (?:is )?unsupported\b",
         scope=_PROVIDER,
     ),
     says(
@@ -56,7 +57,10 @@ RULES: Final[tuple[Rule, ...]] = (
         Step.MODEL,
         Kind.MODEL_UNAVAILABLE,
         r"\bthe model '[^']+' is (?:currently |temporarily )?(?:not available|unavailable)\b",
-        r"\b(?:the )?model (?:you've|you have) selected is (?:temporarily |currently )?(?:unavailable|not available)",
+        (
+            r"\b(?:the )?model (?:you've|you have) selected is (?:temporarily |currently )?"
+            r"(?:unavailable|not available)"
+        ),
         scope=_PROVIDER,
     ),
     says(

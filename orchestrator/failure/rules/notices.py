@@ -18,13 +18,18 @@ RULES: Final[tuple[Rule, ...]] = (
         _NONE,
         pattern=(
             # The first words of somebody who talks about an error instead of reporting one.
-            r"^(?:[-*+>|#`]|\d+[.)] |i |i'(?:m|ll|ve|d) |let me |let's |thank|thanks|sure[,.! ]|okay[,.! ]"
-            r"|ok[,.! ]|now[, ]|here(?:'s| is| are)|looking at|added |fixed |updated |removed |refactored "
-            r"|implemented |changed |created |this (?:function|test|code|file|class|change|commit|handler|"
-            r"module|means|is (?:why|because|critical))|the (?:function|test|code|file|class|retry|handler"
+            r"^(?:[-*+>|#`]|\d+[.)] |i |i'(?:m|ll|ve|d) |let me |let's |thank|thanks|sure[,.! ]"
+            r"|okay[,.! ]"
+            r"|ok[,.! ]|now[, ]|here(?:'s| is| are)|looking at|added |fixed |updated |removed "
+            r"|refactored "
+            r"|implemented |changed |created |this (?:function|test|code|file|class|change|commit"
+            r"|handler|"
+            r"module|means|is (?:why|because|critical))|the (?:function|test|code|file|class|retry"
+            r"|handler"
             r"|error (?:shows|message|says|occurs|comes|means)|logs? show|issue is|problem is|fix)"
             r"|we (?:need|should|can|could|will|have|now)|you (?:can|could|should|might|may want)"
-            r"|if (?:the|you|a|it)|when (?:the|a|you)|to (?:handle|fix|avoid|debug|reproduce)|for example"
+            r"|if (?:the|you|a|it)|when (?:the|a|you)|to (?:handle|fix|avoid|debug|reproduce)|for"
+            r" example"
             r"|first[, ]|next[, ]|then[, ]|yes[,. ]|no[,] |great[,.! ]|perfect[,.! ]|good[,. ])"
         ),
         surfaces=_TEXT,
@@ -78,8 +83,12 @@ RULES: Final[tuple[Rule, ...]] = (
         "notice.model_switched",
         _NOTICE,
         Kind.ADVISORY,
-        r"automatically (?:switched|downgraded|falling back|fell back)",
-        r"(?:switched|switching|falling back|fell back|downgraded) (?:you )?to .{0,60}(?:model|gpt|claude|gemini|flash|sonnet|haiku|opus|auto)",
+        r"\bautomatically (?:switched|switching|downgraded|falling back|fell back)\b",
+        r"\blimit reached, now using\b|\bnow using (?:the )?\S+ (?:model|instead)\b",
+        (
+            r"(?:switched|switching|falling back|fell back|downgraded) (?:you )?to .{0,60}(?:model"
+            r"|gpt|claude|gemini|flash|sonnet|haiku|opus|auto)"
+        ),
         r"you are now using .{0,60}(?:model|flash|mini)",
     ),
     says(
@@ -102,9 +111,18 @@ RULES: Final[tuple[Rule, ...]] = (
         "cancelled.wording",
         _NOTICE,
         Kind.CANCELLED,
-        r"^(?:error: )?aborterror: (?:the|this) (?:user )?(?:operation|request) was (?:aborted|canceled|cancelled)",
-        r"^(?:error: )?(?:request|turn|prompt|operation) (?:was )?(?:aborted|cancelled|canceled)(?: by (?:the )?user)?\.?(?: at |$)",
-        r"^(?:error: )?(?:the|this) (?:operation|request) was (?:aborted|cancelled|canceled)(?: by (?:the )?user)?\.?$",
+        (
+            r"^(?:error: )?aborterror: (?:the|this) (?:user )?(?:operation|request) was (?:aborted"
+            r"|canceled|cancelled)"
+        ),
+        (
+            r"^(?:error: )?(?:request|turn|prompt|operation) (?:was )?(?:aborted|cancelled"
+            r"|canceled)(?: by (?:the )?user)?\.?(?: at |$)"
+        ),
+        (
+            r"^(?:error: )?(?:the|this) (?:operation|request) was (?:aborted|cancelled|canceled)"
+            r"(?: by (?:the )?user)?\.?$"
+        ),
         r"(?:interrupted|cancelled|canceled|aborted|stopped) by (?:the )?user\b",
         r"^user (?:aborted|cancelled|canceled|interrupted)",
         r"^context canceled$|: context canceled$",

@@ -120,8 +120,10 @@ RULES: Final[tuple[Rule, ...]] = (
         Step.SHAPE,
         Kind.CONTENT_REFUSED,
         pattern=(
-            r"\bcontent management policy\b|\bcontent_policy_violation\b|\bresponsibleaipolicyviolation\b"
-            r"|\binvalid prompt: your prompt was flagged\b|\brejected as a result of our safety system\b"
+            r"\bcontent management policy\b|\bcontent_policy_violation\b"
+            r"|\bresponsibleaipolicyviolation\b"
+            r"|\binvalid prompt: your prompt was flagged\b|\brejected as a result of our safety"
+            r" system\b"
             r"|\bprompt was flagged as potentially violating\b"
             r"|\binvalid prompt: we've limited access to this content\b"
         ),
@@ -179,9 +181,14 @@ RULES: Final[tuple[Rule, ...]] = (
         "openai.rejected_key",
         Step.ACCESS,
         Kind.AUTH_REQUIRED,
-        r"\bincorrect api key\b|\binvalid[_ ]api[_ ]key\b|\bno api key\b|\bapi key (?:is )?(?:not valid|invalid|missing|required|expired|not found|revoked)",
-        r"\bmissing (?:bearer|api key|authorization|authentication)\b|\byou didn't provide an api key\b",
-        r"\brefresh token\b.{0,60}(?:used|revoked|expired|invalid)|\btoken refresh failed\b|\bfailed to refresh token\b",
+        r"\bno auth(?:entication|orization)? (?:credentials|header|token)\b",
+        r"\bapi_key (?:client )?option must be set\b|\bset the \w+_api_key\b|\b\w+_api_key is not set\b",
+        r"\bincorrect api key\b|\binvalid[_ ]api[_ ]key\b|\bno api key\b",
+        r"\bapi key (?:is )?(?:not valid|invalid|missing|required|expired|not found|revoked)",
+        r"\bmissing (?:bearer|api key|authorization|authentication)\b",
+        r"\byou didn't provide an api key\b",
+        r"\brefresh token\b.{0,60}(?:used|revoked|expired|invalid)|\btoken refresh failed\b",
+        r"\bfailed to refresh token\b",
         r"\baccess token could not be refreshed\b",
         unless=r"timed? ?out|socket connection was closed|circuit_open",
     ),
@@ -205,7 +212,8 @@ RULES: Final[tuple[Rule, ...]] = (
         "openai.region",
         Step.ACCESS,
         Kind.ACCESS_DENIED,
-        r"\bunsupported_country_region_territory\b|\bcountry, region,? or territory not supported\b",
+        r"\bunsupported_country_region_territory\b",
+        r"\bcountry, region,? or territory not supported\b",
         r"\borganization must be verified\b",
         priority=10,
     ),
@@ -225,7 +233,8 @@ RULES: Final[tuple[Rule, ...]] = (
         "openai.server_error",
         Step.SERVER,
         Kind.SERVER_ERROR,
-        r"\bserver had an error (?:while )?processing your request\b|\ban error occurred while processing your request\b",
+        r"\bserver had an error (?:while )?processing your request\b",
+        r"\ban error occurred while processing your request\b",
         r"\byou can retry your request, or contact us\b",
     ),
     field_is(
@@ -252,8 +261,12 @@ RULES: Final[tuple[Rule, ...]] = (
         "openai.overloaded",
         Step.SERVER,
         Kind.OVERLOADED,
-        r"\b(?:that |the |selected )?model is (?:currently |at |over)*(?:overloaded|at capacity|capacity)",
-        r"\bserver_is_overloaded\b|\bslow_down\b|\bengine is currently overloaded\b|\bservers? (?:is|are) (?:currently )?(?:overloaded|busy|at capacity)",
+        (
+            r"\b(?:that |the |selected )?model is (?:currently |at |over)*(?:overloaded|at"
+            r" capacity|capacity)"
+        ),
+        r"\bserver_is_overloaded\b|\bslow_down\b|\bengine is currently overloaded\b",
+        r"\bservers? (?:is|are) (?:currently )?(?:overloaded|busy|at capacity)",
     ),
     field_is(
         "openai.overloaded_code",

@@ -43,7 +43,8 @@ RULES: Final[tuple[Rule, ...]] = (
         "opencode.free_usage",
         Step.ALLOWANCE,
         Kind.USAGE_LIMIT,
-        r"\bfreeusagelimiterror\b|\bfree usage exceeded\b|\bgousagelimiterror\b|\bsubscriptionusagelimiterror\b",
+        r"\bfreeusagelimiterror\b|\bfree usage exceeded\b|\bgousagelimiterror\b",
+        r"\bsubscriptionusagelimiterror\b",
     ),
     says(
         "opencode.no_credits",
@@ -55,13 +56,15 @@ RULES: Final[tuple[Rule, ...]] = (
         "aisdk.empty",
         Step.SERVER,
         Kind.EMPTY_RESPONSE,
-        r"\bai_nooutputgeneratederror\b|\bno output generated\b|\bai_emptyresponsebodyerror\b|\bempty response body\b",
+        r"\bai_nooutputgeneratederror\b|\bno output generated\b|\bai_emptyresponsebodyerror\b",
+        r"\bempty response body\b",
     ),
     says(
         "aisdk.invalid_prompt",
         Step.SHAPE,
         Kind.MALFORMED_REQUEST,
-        r"\bai_invalidprompterror\b|\bai_missingtoolresultserror\b|\btool results? (?:is|are) missing for tool calls?\b",
+        r"\bai_invalidprompterror\b|\bai_missingtoolresultserror\b",
+        r"\btool results? (?:is|are) missing for tool calls?\b",
     ),
     says(
         "aisdk.no_such_model",

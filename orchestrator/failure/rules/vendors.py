@@ -28,7 +28,8 @@ RULES: Final[tuple[Rule, ...]] = (
         "openrouter.afford",
         Step.ALLOWANCE,
         Kind.BILLING,
-        r"\brequires more credits\b|\bcan only afford\b|\badd (?:more )?credits\b.{0,40}to continue\b|\bno credits? (?:left|remaining)\b",
+        r"\brequires more credits\b|\bcan only afford\b",
+        r"\badd (?:more )?credits\b.{0,40}to continue\b|\bno credits? (?:left|remaining)\b",
         priority=10,
     ),
     says(
@@ -48,13 +49,15 @@ RULES: Final[tuple[Rule, ...]] = (
         "openrouter.no_endpoints",
         Step.REQUEST,
         Kind.MODEL_NOT_FOUND,
-        r"\bno (?:endpoints|allowed providers|instances) (?:are )?(?:found|available)\b|\bis not a valid model id\b",
+        r"\bno (?:endpoints|allowed providers|instances) (?:are )?(?:found|available)\b",
+        r"\bis not a valid model id\b",
     ),
     says(
         "openrouter.upstream",
         Step.WRAPPER,
         Kind.SERVER_ERROR,
-        r"\bprovider returned error\b|\bno response from (?:the )?(?:provider|upstream)\b|\bprovider disconnected\b",
+        r"\bprovider returned error\b|\bno response from (?:the )?(?:provider|upstream)\b",
+        r"\bprovider disconnected\b",
         priority=-10,
     ),
     says(
@@ -63,12 +66,6 @@ RULES: Final[tuple[Rule, ...]] = (
         Kind.OVERLOADED,
         r"\bservice tier capacity exceeded\b|\bservice_tier_capacity_exceeded\b",
         priority=10,
-    ),
-    says(
-        "mistral.tier_forbids",
-        Step.STRUCTURED,
-        Kind.OVERLOADED,
-        r"\bservice tier capacity exceeded\b",
     ),
     field_is(
         "mistral.codes", Step.THROTTLE, Kind.RATE_LIMITED, "code", "1300", "1302", "1303", "2062"
@@ -136,7 +133,9 @@ RULES: Final[tuple[Rule, ...]] = (
         "alibaba.rate",
         Step.THROTTLE,
         Kind.RATE_LIMITED,
-        r"\brequest rate increased too quickly\b|\bthrottling\.(?:ratequota|burstrate|allocationquota)\b|\blimit_requests\b|\blimit_burst_rate\b",
+        r"\brequest rate increased too quickly\b",
+        r"\bthrottling\.(?:ratequota|burstrate|allocationquota)\b|\blimit_requests\b",
+        r"\blimit_burst_rate\b",
     ),
     says(
         "alibaba.arrears",
@@ -148,14 +147,16 @@ RULES: Final[tuple[Rule, ...]] = (
         "alibaba.free_quota",
         Step.ALLOWANCE,
         Kind.USAGE_LIMIT,
-        r"\ballocationquota\.freetieronly\b|\bfree tier of the model has been exhausted\b|\bfree allocated quota exceeded\b",
+        r"\ballocationquota\.freetieronly\b|\bfree tier of the model has been exhausted\b",
+        r"\bfree allocated quota exceeded\b",
         priority=10,
     ),
     says(
         "alibaba.inspection",
         Step.SHAPE,
         Kind.CONTENT_REFUSED,
-        r"\bdata_?inspection_?failed\b|\binappropriate content\b|\bcontent exists risk\b|\bsensitive (?:words?|content) detected\b",
+        r"\bdata_?inspection_?failed\b|\binappropriate content\b|\bcontent exists risk\b",
+        r"\bsensitive (?:words?|content) detected\b",
         scope=_PROVIDER,
     ),
     says(
@@ -169,7 +170,8 @@ RULES: Final[tuple[Rule, ...]] = (
         "xai.credits",
         Step.ALLOWANCE,
         Kind.BILLING,
-        r"\bused all available credits\b|\breached its monthly spending limit\b|\bdoesn't have any credits\b",
+        r"\bused all available credits\b|\breached its monthly spending limit\b",
+        r"\bdoesn't have any credits\b",
         priority=15,
     ),
     says(

@@ -109,8 +109,8 @@ def timeseries(panel: Panel) -> tuple[dict[str, Any], dict[str, Any]]:
     options = {
         "legend": {
             "calcs": ["lastNotNull"],
-            "displayMode": "list",
-            "placement": "bottom",
+            "displayMode": "table" if panel.many else "list",
+            "placement": "right" if panel.many else "bottom",
             "showLegend": True,
         },
         "tooltip": {"mode": "multi", "sort": "desc"},

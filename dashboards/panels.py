@@ -48,6 +48,8 @@ class Panel:
     """Value to the text and colour shown for it."""
     colors: dict[str, str] = field(factory=dict)
     """Series name to a fixed colour."""
+    many: bool = False
+    """So many series that the legend stands beside the plot and scrolls."""
     maximum: float | None = None
     decimals: int | None = None
 
@@ -278,6 +280,8 @@ LADDERS: Final = Row(
             "ops",
             "Re-sends that were decided. A step up is the start of an outage: "
             "open Failures by kind at the same moment.",
+            width=12,
+            many=True,
             no_value="none",
         ),
         trend(
@@ -286,6 +290,8 @@ LADDERS: Final = Row(
             "ops",
             "Re-sends that reached the agent; only these cost anything. "
             "If it stays below Scheduled, users stop waiting: shorten the first waits.",
+            width=12,
+            many=True,
             no_value="none",
         ),
         trend(
@@ -293,7 +299,8 @@ LADDERS: Final = Row(
             Query(f"{per_second('retries_dropped_total', 'reason', BY_FAMILY)} > 0", "{{reason}}"),
             "ops",
             "Re-sends that were never sent and cost nothing. Many stopped: waits are too long for "
-            "people. Denied: a recovery did not work, see Recoveries. Lost: the host lost its queue.",
+            "people. Denied: a step did not work, see Recoveries. Lost: the host forgot it.",
+            width=12,
             no_value="none",
         ),
         trend(
@@ -302,6 +309,7 @@ LADDERS: Final = Row(
             "ops",
             "Turns that failed after the last retry they were allowed. "
             "Try a longer ladder with `orchestrator plan FAMILY` before you deploy it.",
+            width=12,
             no_value="none",
         ),
         Panel(
@@ -318,6 +326,7 @@ LADDERS: Final = Row(
             "s",
             "How long waits are, as decided: the ladders' steps show as bands, hints of a server "
             "lie between them. Most in the top rows: outages last, people wait; see Turns pending.",
+            width=12,
         ),
         Panel(
             "Time to recovery",
@@ -329,6 +338,7 @@ LADDERS: Final = Row(
             "s",
             "From a turn's first failure to its answer, for turns that were saved. "
             "If half take longer than people wait, Dropped shows stops: shorten the ladder.",
+            width=12,
             no_value="none saved",
         ),
     ),
@@ -344,6 +354,7 @@ FAILURES: Final = Row(
             "What goes wrong, attempt by attempt. Overloaded and rate_limited pass; auth_required, "
             "billing and usage_limit need a person: sign in, pay, or wait for the reset.",
             width=12,
+            many=True,
             stacked=True,
             no_value="none",
         ),
@@ -353,6 +364,7 @@ FAILURES: Final = Row(
             "ops",
             "Who it goes wrong with. One provider alone: read its status page. "
             "All at once: it is your network, proxy or release.",
+            width=6,
             stacked=True,
             no_value="none",
         ),
@@ -362,7 +374,7 @@ FAILURES: Final = Row(
             "ops",
             "Failures that no rule recognised; they are never retried. "
             "Collect the raw frames from the log, run `orchestrator classify`, add a rule.",
-            width=4,
+            width=6,
         ),
         Panel(
             "Failures in the range shown",
@@ -393,6 +405,7 @@ RECOVERIES: Final = Row(
             "ops",
             "Landed: the answer came. Failed: the step or the attempt after it failed. Dropped: "
             "a Stop or a newer message came first. More failed than landed: see the next panel.",
+            width=6,
             stacked=True,
             colors=END_COLORS,
         ),
@@ -408,6 +421,8 @@ RECOVERIES: Final = Row(
             "percentunit",
             "Which recoveries are worth their time. One that stays near 0 only delays the error: "
             "set its limit to 0 in the settings, or mend what it rebuilds.",
+            width=9,
+            many=True,
             maximum=1,
             no_value="none",
         ),
@@ -420,6 +435,8 @@ RECOVERIES: Final = Row(
             "ops",
             "Processes respawned, sessions reset or discarded, models swapped. "
             "Respawn done at a steady rate: the agent keeps dying, read the tail of its stderr.",
+            width=9,
+            many=True,
             no_value="none",
         ),
     ),
@@ -444,7 +461,7 @@ PLUMBING: Final = Row(
             Query(per_second("sink_errors_total", "sink", WHERE), "{{sink}}"),
             "ops",
             "Deliveries that a sink or an observer answered with an exception. The log names the "
-            "exception; a sink that goes on raising is switched off.",
+            "exception; mend the sink, then restart: one that raises is switched off at once.",
             no_value="no sinks",
         ),
         Panel(

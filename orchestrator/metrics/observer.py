@@ -143,7 +143,7 @@ class MetricsObserver:
         """Return the registry to expose: all processes' when there is a multi-process directory."""
         if not self._many_processes:
             return self.registry
-        self._fold()
+        self.refresh()
         everything = prometheus.CollectorRegistry()
         MultiProcessCollector(everything)  # type: ignore[no-untyped-call]
         return everything

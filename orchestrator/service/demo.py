@@ -68,6 +68,8 @@ SETTINGS: Final = Settings(
 )
 _SINKS: Final = ("log", "records.jsonl", "webhook")
 _SESSIONS: Final = 12
+_CHORE_S: Final = 150.0
+"""Virtual time between two things that happen beside the turns."""
 _LONG_S: Final = 200.0
 """A hint longer than a plain ladder waits for."""
 _PLAIN_FACTS: Final = Facts()
@@ -171,7 +173,7 @@ class Traffic:
     """Turns of scripted agents, on a clock that only `advance` moves."""
 
     def __init__(
-        self, observer: MetricsObserver, incidents: Incidents, *, seed: int = 1, gap_s: float = 4.0
+        self, observer: MetricsObserver, incidents: Incidents, *, seed: int = 1, gap_s: float = 1.0
     ) -> None:
         """`gap_s` is the virtual time between two new turns."""
         self.now = 0.0
@@ -208,7 +210,7 @@ class Traffic:
                 self._next_turn += self._gap_s
             elif at == self._next_plumbing:
                 next(self._chores)()
-                self._next_plumbing += 8 * self._gap_s
+                self._next_plumbing += _CHORE_S
             else:
                 self._go_on(heapq.heappop(self._due)[2])
         self.now = until

@@ -58,6 +58,12 @@ COMMANDS: Final = (
         "Tune",
     ),
     Row(
+        "compare",
+        "orchestrator.cli.compare:compare",
+        "Put settings and known policies side by side in the same bad hour.",
+        "Tune",
+    ),
+    Row(
         "settings",
         "orchestrator.cli.settings:app",
         "Show, check and document the settings.",

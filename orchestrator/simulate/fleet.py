@@ -18,6 +18,7 @@ from orchestrator.simulate.scenario import Fault, Scenario
 from orchestrator.simulate.tally import (
     AFTER_S,
     BINS,
+    LANDED,
     Counted,
     Load,
     Mark,
@@ -27,6 +28,8 @@ from orchestrator.simulate.tally import (
 )
 from orchestrator.simulate.world import Arrival, Use, World, arrivals, chance, scaled
 
+_LATE: Final = 0.75
+"""From this share of a scenario on it is asked whether an outage has been got over."""
 _SEEDS_APART: Final = 1_000_003
 """Between the seeds of two repetitions, so that those of neighbouring runs do not meet."""
 
@@ -100,6 +103,9 @@ class Fleet:
         self._watch = watch
         outage = scenario.outage
         self._outage = None if outage is None else (outage.from_s, outage.to_s)
+        self._late_from = math.inf
+        if outage is not None:
+            self._late_from = max(outage.to_s, _LATE * scenario.duration_s)
         self._moody = scenario.users.stop + scenario.users.steer
         self._attempt_ends = self._attempt_over  # bound once, pushed for every attempt
         self.player = player_of(self)
@@ -151,6 +157,9 @@ class Fleet:
         turn.over = True
         tally = self.tally
         tally.results[result] += 1
+        if turn.at >= self._late_from:
+            tally.late.turns += 1
+            tally.late.landed += result in LANDED
         if self._watch is not None:
             self._watch(Ended(turn, result, now))
         if turn.first_failure_at is None:

@@ -163,12 +163,28 @@ _ROWS: Final = (
         "calls for each new turn in the minute behind the outage",
     ),
     Measure(
+        "landed_late",
+        "landed once it is over",
+        _S,
+        _M,
+        lambda tally: tally.late.landed / tally.late.turns if tally.late.turns else None,
+        "share that landed of the turns that started in the last quarter, long behind the outage",
+    ),
+    Measure(
         "longest_silence",
         "longest silent wait",
         Unit.SECONDS,
         _L,
         lambda tally: tally.longest_silence_s,
         "the longest time behind a failure in which a user read nothing new",
+    ),
+    Measure(
+        "shown_twice",
+        "answers begun twice",
+        Unit.TURNS,
+        _L,
+        lambda tally: float(tally.shown_twice),
+        "messages sent again as they were, behind text that the user had already read",
     ),
     Measure(
         "refunds",

@@ -97,7 +97,10 @@ class Counted:
     """Turns and calls in one stretch of time, such as the outage."""
 
     turns: int = 0
+    """Turns that started then."""
     calls: int = 0
+    landed: int = 0
+    """Of the turns that started then."""
 
     @property
     def amplification(self) -> float | None:
@@ -107,6 +110,7 @@ class Counted:
     def merge(self, other: Counted) -> None:
         self.turns += other.turns
         self.calls += other.calls
+        self.landed += other.landed
 
 
 class Sign(StrEnum):
@@ -168,10 +172,14 @@ class Tally:
     outage: Counted = field(factory=Counted)
     after: Counted = field(factory=Counted)
     """The minute behind the outage."""
+    late: Counted = field(factory=Counted)
+    """The last quarter of a scenario with an outage: whether it ever recovers."""
     longest_silence_s: float = 0.0
     """Longest time behind a failure in which the user was told nothing new."""
     refunds: int = 0
     """Retries and recoveries that were decided and then dropped, with nothing counted."""
+    shown_twice: int = 0
+    """Messages that were sent again as they were, behind text that the user had already read."""
     samples: Samples = field(factory=Samples)
 
     @property
@@ -191,8 +199,10 @@ class Tally:
         self.whole.merge(other.whole)
         self.outage.merge(other.outage)
         self.after.merge(other.after)
+        self.late.merge(other.late)
         self.longest_silence_s = max(self.longest_silence_s, other.longest_silence_s)
         self.refunds += other.refunds
+        self.shown_twice += other.shown_twice
         for strips in other.samples.strips.values():
             for strip in strips:
                 self.samples.keep(strip.index, strip.result, strip.marks)

@@ -1,0 +1,144 @@
+"""`orchestrator compare`: settings, and known policies, side by side in the same bad hour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Final
+
+from cyclopts import Parameter
+from rich.text import Text
+
+from orchestrator.cli.chosen import Chosen, halted
+from orchestrator.cli.codes import Exit, Halt
+from orchestrator.cli.simulate import USUAL, check_turns, progress, scenarios_of, seeds_of
+from orchestrator.cli.terminal import Output, columns
+from orchestrator.settings.load import SettingsError, load
+from orchestrator.settings.model import Settings
+from orchestrator.simulate.compare import Comparison, compared
+from orchestrator.simulate.measures import MEASURES, with_half
+from orchestrator.simulate.ours import machines
+from orchestrator.simulate.policies import POLICIES, policy
+from orchestrator.simulate.runs import SEEDS, Contender, run
+
+_CHOSEN: Final = Chosen()
+_PLAIN: Final = Output()
+DEFAULTS: Final = "defaults"
+"""In place of a file: the built-in settings."""
+_LEAST: Final = 2
+
+
+def compare(
+    *files: str,
+    baseline: Annotated[tuple[str, ...], Parameter(name="--baseline")] = (),
+    scenario: Annotated[tuple[str, ...], Parameter(name="--scenario")] = USUAL,
+    turns: int | None = None,
+    seed: int = 1,
+    seeds: int = SEEDS,
+    chosen: Chosen = _CHOSEN,
+    output: Output = _PLAIN,
+) -> int:
+    """Put settings files and known policies side by side: same turns, same luck.
+
+    What differs from the first beyond chance (95 %) is bold on a terminal and marked with * always;
+    below each scenario stands what to make of it.  Without FILES your own settings are the first.
+
+    Parameters
+    ----------
+    files
+        Settings files; the word defaults stands for the built-in settings.
+    baseline
+        A known policy beside them: none, tenacity-default, stamina-default, anthropic-sdk,
+        openai-sdk, opencode, and more; a wrong name lists all.  May be repeated.
+    scenario
+        What happens: a name from `simulate --list`, a TOML file, or all.  May be repeated.
+    turns
+        Turns to play for each seed.  Default: as many as the scenario has by itself.
+    seed
+        The first seed; the same seed gives the same answers.
+    seeds
+        How many seeds, for the intervals; at least 2.
+    """
+    contenders = _contenders(files, baseline, chosen, output)
+    worlds = scenarios_of(scenario)
+    plan = seeds_of(seed, seeds)
+    if len(plan) < _LEAST:
+        raise Halt(
+            "usage", "1 is not allowed; 2 or more seeds show what is chance", field="--seeds"
+        )
+    check_turns(turns, worlds, output)
+    total = len(worlds) * len(contenders) * len(plan)
+    with progress(output, total, "comparing") as done:
+        comparisons = [
+            compared([run(world, who, plan, turns=turns, done=done) for who in contenders])
+            for world in worlds
+        ]
+    for place, comparison in enumerate(comparisons):
+        if output.json:
+            output.data(comparison.as_json())
+            continue
+        if place:
+            output.stdout.print()
+        _print(output, comparison)
+    return Exit.OK
+
+
+def _contenders(
+    files: Sequence[str], baselines: Sequence[str], chosen: Chosen, output: Output
+) -> list[Contender]:
+    found = [Contender(name, machines(settings)) for name, settings in settings_of(files)]
+    if not files:
+        found.append(Contender("settings", machines(chosen.load(output).settings)))
+    for name in dict.fromkeys(baselines):
+        if name not in POLICIES:
+            raise Halt(
+                "usage",
+                f"there is no policy {name[:40]!r}",
+                field="--baseline",
+                hint=f"known: {', '.join(POLICIES)}",
+            )
+        found.append(Contender(name, policy(name)))
+    if len(found) < _LEAST:
+        raise Halt(
+            "usage",
+            "there is nothing to compare with",
+            hint="name two files, or one and a policy:"
+            " orchestrator compare defaults --baseline anthropic-sdk",
+        )
+    return found
+
+
+def settings_of(files: Sequence[str]) -> Iterator[tuple[str, Settings]]:
+    """Each file's settings under a short name of its own; nothing else has a say in them."""
+    short = [Path(file).stem for file in files]
+    for file, stem in zip(files, short, strict=True):
+        if file == DEFAULTS:
+            yield file, Settings()
+            continue
+        try:
+            settings = load(file, environ={}).settings
+        except SettingsError as error:
+            raise halted(error.problems) from None
+        yield (stem if short.count(stem) == 1 else file), settings
+
+
+def _print(output: Output, comparison: Comparison) -> None:
+    world, out = comparison.scenario, output.stdout
+    title = f"{world.title}." if world.title else ""
+    out.print(Text.assemble((world.name, "bold"), f"  {title}"), soft_wrap=True)
+    names = [outcome.contender for outcome in comparison.outcomes]
+    columns(out, [[Text(""), *(Text(name, "bold") for name in names)], *_rows(comparison)])
+    out.print(Text(comparison.verdict()), soft_wrap=True)
+
+
+def _rows(comparison: Comparison) -> Iterator[list[Text]]:
+    for name, measure in MEASURES.items():
+        known = [outcome.interval(name) for outcome in comparison.outcomes]
+        if not any(interval is not None and (interval.mean or interval.half) for interval in known):
+            continue
+        cells = []
+        for place, interval in enumerate(known):
+            differs = place > 0 and comparison.differs(name, place)
+            words = with_half(measure, interval) + (" *" if differs else "")
+            cells.append(Text(words, "bold" if differs else ""))
+        yield [Text(f"    {measure.title}" if measure.part else f"  {measure.title}"), *cells]

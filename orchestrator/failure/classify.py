@@ -13,10 +13,10 @@ import errno as errno_table
 from functools import cache
 from typing import Final
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from orchestrator.failure.compare import CHECKS
-from orchestrator.failure.kinds import Kind
+from orchestrator.failure.kinds import KINDS, Kind
 from orchestrator.failure.raw import RawFailure, Surface
 from orchestrator.failure.rule import Rule, RuleSet, Scope
 from orchestrator.failure.speakers import speaker_named
@@ -98,6 +98,8 @@ def find(view: View, rules: RuleSet) -> Finding:
     from orchestrator.failure.typed import find_typed  # noqa: PLC0415
 
     surface = view.raw.surface
+    if surface is Surface.TEXT_CHUNK and view.raw.message_id:
+        return Finding(Kind.NOT_A_FAILURE, "text.the_model_wrote_it")
     if surface in (Surface.RECORD, Surface.ENVELOPE):
         return find_typed(view, lambda: walk(view, rules))
     if surface is Surface.EXIT:
@@ -114,7 +116,17 @@ def walk(view: View, rules: RuleSet) -> Finding:
         rule = match.rule
         if rule.kind is None or why_not(view, candidates, index, match, forbidden):
             continue
-        return Finding(rule.kind, rule.name, rule.cause, match.sentence)
+        finding = Finding(rule.kind, rule.name, rule.cause, match.sentence)
+        if rule.kind is not Kind.COMPACTION_FAILED:
+            return finding
+        inner = (
+            m.rule.kind
+            for i, m in ordered
+            if m.rule.kind not in {None, Kind.COMPACTION_FAILED}
+            and not why_not(view, candidates, i, m, forbidden)
+        )
+        payload = next(inner, None)
+        return evolve(finding, transient=payload is not None and KINDS[payload].transient)
     return _nothing_known(view)
 
 
@@ -129,22 +141,22 @@ def gather(view: View, rules: RuleSet) -> Candidates:
     """Every rule that has an opinion."""
     found = Candidates()
     table, owners = rules.rules, rules.owners
-    status_texts: list[bytes] = []
+    with_status: list[Sentence] = []
     for sentence in view.sentences:
         for hit in rules.matches(sentence.plain):
             index, is_unless = owners[hit]
             if is_unless:
                 found.excluded.add(index)
             elif table[index].name == "status.wording":
-                status_texts.append(sentence.plain)
+                with_status.append(sentence)
             else:
                 found.add(index, Match(table[index], sentence.provider, sentence, "wording"))
-    _gather_structure(view, rules, found, status_texts)
+    _gather_structure(view, rules, found, with_status)
     return found
 
 
 def _gather_structure(
-    view: View, rules: RuleSet, found: Candidates, status_texts: list[bytes]
+    view: View, rules: RuleSet, found: Candidates, with_status: list[Sentence]
 ) -> None:
     table = rules.rules
     for fact in view.contents.facts:
@@ -153,7 +165,7 @@ def _gather_structure(
     if view.wrapped_by_transport:
         for index in rules.by_fact.get(("wrapper", "transport"), ()):
             found.add(index, Match(table[index], provider=True, trigger="wrapper"))
-    for status in view.statuses(status_texts):
+    for status in view.statuses(with_status):
         for index in rules.by_status.get(status, ()):
             found.add(index, Match(table[index], provider=True, trigger=f"status {status}"))
     code = view.raw.code

@@ -7,7 +7,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
 
-from orchestrator.failure.linear import compile_linear
+from orchestrator.failure.patterns import compile_text
 from orchestrator.failure.verdict import Delivery, Phase
 from orchestrator.failure.view import View
 
@@ -16,7 +16,7 @@ _HOUR_S: Final = 3600.0
 
 @cache
 def _engine(pattern: str) -> Any:
-    return compile_linear(pattern, utf8=True)
+    return compile_text(pattern)
 
 
 _BUDGET = r"limit:? ([\d,]+)(?:[ ,;]+(?:current|used):? ([\d,]+))?[ ,;]+requested:? ([\d,]+)"

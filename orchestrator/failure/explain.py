@@ -17,7 +17,7 @@ from orchestrator.failure.classify import (
     why_not,
 )
 from orchestrator.failure.kinds import Kind
-from orchestrator.failure.linear import compile_linear
+from orchestrator.failure.patterns import compile_text
 from orchestrator.failure.raw import RawFailure
 from orchestrator.failure.redact import one_line, scrub
 from orchestrator.failure.rule import RuleSet, Step
@@ -146,7 +146,7 @@ def _trace(
 def _matched(match: Match) -> str:
     if match.sentence is None or not match.rule.pattern:
         return scrub(match.trigger)
-    pattern = compile_linear(f"(?m){match.rule.pattern}", utf8=True)
+    pattern = compile_text(f"(?m){match.rule.pattern}")
     # Scrubbed whole before it is cut: a part of a secret no longer looks like one.
     found = pattern.search(scrub(_text(match.sentence.plain)).encode("utf-8", "replace"))
     part = "[redacted]" if found is None else _text(found.group())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from orchestrator.failure.linear import compile_linear
+from orchestrator.failure.patterns import compile_text
 from orchestrator.failure.redact import scrub
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _HOSTS: Final = (
 
 @cache
 def _engine(pattern: str) -> Any:
-    return compile_linear(pattern, utf8=True)
+    return compile_text(pattern)
 
 
 _DOCS: Final = (

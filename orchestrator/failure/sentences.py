@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, Final
 
-from orchestrator.failure.linear import compile_linear
+from orchestrator.failure.patterns import compile_text
 from orchestrator.failure.redact import scrub
 
 MAX_READ: Final = 16_000
@@ -90,12 +90,12 @@ _REQUEST_ID: Final = r"(?i)\b(?:request|req)[ _-]?id\b['\" ]*[:=] ?['\"]?([\w:.-
 
 @cache
 def _engine(patterns: tuple[str, ...]) -> Any:
-    return compile_linear("(?i)" + "|".join(f"(?:{p})" for p in patterns), utf8=True)
+    return compile_text("(?i)" + "|".join(f"(?:{p})" for p in patterns))
 
 
 @cache
 def _one(pattern: str) -> Any:
-    return compile_linear(pattern, utf8=True)
+    return compile_text(pattern)
 
 
 def without_places(text: str) -> str:
@@ -243,4 +243,4 @@ _SYMBOLS: Final = r"\b[A-Z][a-z]+[A-Z]\w*(?:Exception|Error|Failure)\b"
 @cache
 def compile_cased(patterns: tuple[str, ...]) -> Any:
     *worded, symbol = patterns
-    return compile_linear("(?i:" + "|".join(worded) + f")|{symbol}", utf8=True)
+    return compile_text("(?i:" + "|".join(worded) + f")|{symbol}")

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from attrs import define, field, frozen
 
-from orchestrator.failure.linear import compile_linear
+from orchestrator.failure.patterns import compile_text
 
 MAX_LEVEL: Final = 4
 """Wrappers opened behind each other."""
@@ -322,8 +322,7 @@ def _loose() -> Any:
         r"|description|title"
     )
     string = r'"((?:[^"\\]|\\.)*)(?:"|\z)' + "|" + r"'((?:[^'\\]|\\.)*)(?:'|\z)"
-    return compile_linear(
+    return compile_text(
         rf"(?is)(?:^|[\s{{(,\[*])[\"']?({keys})[\"']?\s*(?::|=>|=)\s*"
-        rf"(?:Some\()?(?:String\(|Optional\()?(?:{string}|([-\w.]+))",
-        utf8=True,
+        rf"(?:Some\()?(?:String\(|Optional\()?(?:{string}|([-\w.]+))"
     )

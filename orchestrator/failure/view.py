@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from typing import Any, Final
 
 from attrs import define, field
 
 from orchestrator.failure.hints import Hint, read_hint
-from orchestrator.failure.linear import compile_linear
+from orchestrator.failure.patterns import compile_text
 from orchestrator.failure.raw import RawFailure, Surface
 from orchestrator.failure.speakers import Speaker
 from orchestrator.failure.unwrap import Contents, Sentence
@@ -61,7 +62,7 @@ class View:
     def sentences(self) -> list[Sentence]:
         return self.contents.sentences
 
-    def statuses(self, status_texts: list[bytes]) -> tuple[int, ...]:
+    def statuses(self, worded: list[Sentence]) -> tuple[int, ...]:
         """HTTP statuses that say failure: the surface's, those in fields, those in wording."""
         if self._statuses is None:
             found = [self.raw.status] if self.raw.status is not None else []
@@ -69,32 +70,57 @@ class View:
             found += [int(numbers[name]) for name in _STATUS_FIELDS if name in numbers]
             if self.raw.surface is Surface.ACP_ERROR and self.raw.code is not None:
                 found.append(self.raw.code)
-            for text in status_texts:
-                found += [int(a or b or c) for a, b, c in status_pattern().findall(text)]
+            for sentence in worded:
+                found += _worded_statuses(sentence)
             good = [s for s in found if _FIRST_STATUS <= s <= _LAST_STATUS]
             self._statuses = tuple(dict.fromkeys(good))
         return self._statuses
 
 
+_NUMBER: Final = r"['\"]? ?[:=]? ?[(\['\"]?([45]\d\d)(?:[^\w.:%-]|[.:] |\.?$)"
 STATUS_WORDING: Final = (
     # A word that makes a number a status.
     r"\b(?:https?(?:/\d(?:\.\d)?)?(?: (?:error|status|response|code))*|status(?:[ _-]?code)?"
-    r"|(?:api|server|client) error|error[ _]?code|error|failed|rejected|failure|errored|returned|respons?e)"
-    r"(?:['\"]? ?[:=] ?| |: ?)[(\['\"]?(?:https? |status |code )?([45]\d\d)(?:[^\w.:%-]|[.:] |\.?$)"
-    # A number that stands where a status line does.
-    r"|^[\W_]{0,3}([45]\d\d)(?: [a-z{\"'(]|: |$)"
+    rf"|(?:api|server|client) error|error(?:[ _]?code)?){_NUMBER}"
+    r"|\b(?:failed|rejected|failure|errored|response)(?:: ?| ?\()(?:https? |status )?([45]\d\d)\b"
+    r"|\breturned:? ([45]\d\d)(?:[.,;:]|$)"
     # A number in front of its own reason phrase.
     r"|\b([45]\d\d) ?(?:[-:(] ?)?(?:bad request|unauthorized|payment required|forbidden|not found|"
     r"request timeout|conflict|payload too large|request entity too large|unprocessable"
     r"|too many requests|internal server error|not implemented|bad gateway|service unavailable"
     r"|service temporarily unavailable|gateway time-?out|overloaded)"
+    # A number that stands where a status line does.
+    r"|^[\"'(\[ ]{0,3}([45]\d\d)(?: [a-z{\"'(]|: |$)"
 )
 """Where a three-digit number is a status; anywhere else it is noise."""
 
+_LINE_START: Final = (
+    r"^[\"'(\[\s]{0,3}[45]\d\d(?:\s+(?:[A-Z{\"'(]|status|invalid|bad|error|no )|: |\s*$)"
+)
+"""In the text as it arrived: a status line goes on with a capital, a count with its unit."""
+
 
 @cache
-def status_pattern() -> Any:
-    return compile_linear(f"(?m){STATUS_WORDING}", utf8=True)
+def _status_pattern() -> Any:
+    return compile_text(f"(?m){STATUS_WORDING}")
+
+
+def _worded_statuses(sentence: Sentence) -> Iterator[int]:
+    for *behind_a_word, line_start in _status_pattern().findall(sentence.plain):
+        number = next((n for n in behind_a_word if n), b"")
+        if not number and line_start:
+            original = sentence.original[:_LINE].encode("utf-8", "replace")
+            number = line_start if _line_start().search(original) else b""
+        if number:
+            yield int(number)
+
+
+@cache
+def _line_start() -> Any:
+    return compile_text(f"(?m){_LINE_START}")
+
+
+_LINE: Final = 2000
 
 
 _TRANSPORT_WRAPPERS: Final = (
@@ -107,7 +133,7 @@ _TRANSPORT_WRAPPERS: Final = (
 
 @cache
 def _transport_wrapper() -> Any:
-    return compile_linear(_TRANSPORT_WRAPPERS, utf8=True)
+    return compile_text(_TRANSPORT_WRAPPERS)
 
 
 def open_failure(raw: RawFailure, speaker: Speaker, context: Context) -> View:

@@ -14,12 +14,17 @@ _WINDOW = (
     r"|five[- ]hour|per[- ](?:day|week|month))"
 )
 
+_ALLOWED = (
+    "(?:usage|messages?|requests?|tokens?|quota|api|free|model|credits?|premium|chat|prompts?)"
+)
+
 RULES: Final[tuple[Rule, ...]] = (
     says(
         "any.named_window",
         Step.ALLOWANCE,
         Kind.USAGE_LIMIT,
-        rf"\b{_WINDOW} (?:(?:usage|message|messages|request|requests|token|tokens|quota|api|free|model|credit|credits) ){{0,3}}(?:limits?|quota|allowance|cap)\b",
+        rf"\b{_WINDOW} (?:{_ALLOWED} ){{0,3}}(?:limit|quota|allowance|cap)\b",
+        rf"\b{_WINDOW} (?:{_ALLOWED} ){{0,3}}limits (?:reached|exceeded|hit|will|reset)\b",
         (
             r"\b(?:limit|quota|allowance|maximum|cap)\b.{0,60}\b(?:for (?:this|the) (?:day|week"
             r"|month|billing)|for today|(?:this|per) (?:day|week|month)|a (?:day|week|month))\b"
@@ -425,6 +430,14 @@ RULES: Final[tuple[Rule, ...]] = (
         priority=-12,
     ),
     says(
+        "any.temporarily_unavailable",
+        Step.SERVER,
+        Kind.SERVER_ERROR,
+        r"\btemporarily unavailable\b",
+        scope=_PROVIDER,
+        priority=-16,
+    ),
+    says(
         "any.server_error",
         Step.SERVER,
         Kind.SERVER_ERROR,
@@ -433,7 +446,7 @@ RULES: Final[tuple[Rule, ...]] = (
         r"\bservice[ _-]?(?:is )?(?:temporarily |currently )?unavailable\b",
         r"\bupstream (?:error|connect error|service|server|failure)\b|\bserver[_ ]error\b",
         r"\bserver (?:encountered|had) an? (?:internal |unexpected )?error\b",
-        r"\binternal service error\b|\btemporarily unavailable\b|\bno healthy upstream\b",
+        r"\binternal service error\b|\bno healthy upstream\b",
         r"\bweb server is down\b|\borigin (?:is unreachable|time-?out)\b",
         r"\bunexpected (?:server|api|internal) error\b|\bunder maintenance\b|\bcircuit_open\b",
         r"\bcircuit breaker\b|\bservice (?:disruption|outage)\b",
@@ -491,6 +504,7 @@ RULES: Final[tuple[Rule, ...]] = (
         r"\b(?:unknown|invalid|unsupported|no such|unrecognized) model\b",
         r"\bdeployment\b.{0,40}does not exist\b|\bmodelnotfound\w*",
         r"\bmodel_not_(?:found|supported|available)\b",
+        scope=_PROVIDER,
         priority=-10,
     ),
     says(
@@ -561,7 +575,7 @@ RULES: Final[tuple[Rule, ...]] = (
         priority=5,
     ),
     says(
-        "any.compaction_transient",
+        "any.compaction_failed",
         Step.REQUEST,
         Kind.COMPACTION_FAILED,
         (

@@ -11,6 +11,16 @@ _KIRO = frozenset({"kiro"})
 _PROVIDER = Scope.PROVIDER
 
 RULES: Final[tuple[Rule, ...]] = (
+    Rule(
+        "kiro.compaction_failed",
+        Step.STRUCTURED,
+        Kind.COMPACTION_FAILED,
+        facts=tuple(
+            (name, "compaction_failed")
+            for name in ("type", "status", "errorkind", "errortype", "kind")
+        ),
+        priority=10,
+    ),
     says(
         "kiro.model_not_entitled",
         Step.ENTITLEMENT,

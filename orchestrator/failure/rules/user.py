@@ -22,7 +22,7 @@ from attrs import frozen
 
 from orchestrator.failure.compare import CHECKS
 from orchestrator.failure.kinds import Kind
-from orchestrator.failure.linear import compile_linear
+from orchestrator.failure.patterns import compile_text
 from orchestrator.failure.raw import Surface
 from orchestrator.failure.rule import Rule, RuleSet, Scope, Step, compile_set
 from orchestrator.failure.rules.catalogue import ALL_RULES
@@ -168,7 +168,7 @@ def _pattern(value: Any) -> str:
         ):
             raise ValueError("text is read in lower case, so write the pattern in lower case")
         try:
-            empty = compile_linear(part, utf8=True).search(b"")
+            empty = compile_text(part).search(b"")
         except Exception as error:  # noqa: BLE001 - the engine's own error type, loaded lazily
             raise ValueError(f"it is no RE2 pattern: {error}") from None
         if empty is not None:

@@ -55,7 +55,7 @@ from orchestrator.turn.events import (
 )
 from orchestrator.turn.incidents import TurnIds
 from orchestrator.turn.machine import TurnMachine
-from orchestrator.turn.table import TABLE, Word
+from orchestrator.turn.table import TABLE, Word, first_match
 
 Effects = tuple[Effect, ...]
 
@@ -233,8 +233,17 @@ class Machines:
                 self._bucket.landed(now)
             self._fleet.landed(turn, now)
         else:
-            self._fleet.end(turn, Result.DENIED if turn.denied else _RESULTS[end.outcome], now)
+            denied = turn.denied or self._was_denied(turn, end, now)
+            self._fleet.end(turn, Result.DENIED if denied else _RESULTS[end.outcome], now)
         return _NOTHING
+
+    def _was_denied(self, turn: MachineTurn, end: End, now: float) -> bool:
+        """Whether the failure would have been tried again, had the fleet's budget allowed it."""
+        live: Live = turn.live
+        if live.may_retry or end.outcome is not How.FAILED or end.verdict is None:
+            return False
+        case = turn.machine.case(now, evolve(live, may_retry=True), end.verdict)
+        return first_match(case) is not None
 
     # The world ------------------------------------------------------------------------------------
 

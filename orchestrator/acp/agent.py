@@ -79,6 +79,8 @@ class AcpAgent:
     _running: Running | None = None
     _stopped: Attempt | None = None
     """An attempt that must not be sent any more."""
+    _advised: set[str] = field(factory=set)
+    """Advisories of this turn: an agent tells them again with each send of the prompt."""
     _said_before: int = 0
     """Entries of the memory before the turn that is running."""
 
@@ -87,6 +89,7 @@ class AcpAgent:
     async def attempt(self, attempt: Attempt, /) -> AttemptEnd:
         """Send the prompt and wait for its end, however the agent tells it."""
         if attempt.number == 1:
+            self._advised.clear()
             self._said_before = len(self.memory)
             self.memory.user(attempt.prompt)
         try:
@@ -96,7 +99,7 @@ class AcpAgent:
         if self._stopped is attempt:
             return StopReason.CANCELLED
         prompt = [*self._reminder(attempt), *blocks(attempt.prompt)]
-        ear = _Remembering(attempt, self.memory)
+        ear = _Remembering(attempt, self.memory, self._advised)
         running = Running(
             Intake(ear, self.runtime.voice, is_command=is_command(blocks(attempt.prompt))),
             Watch(self.runtime.watchdogs),
@@ -385,6 +388,7 @@ class _Remembering:
 
     _attempt: Listener
     _memory: Memory
+    _advised: set[str]
 
     def text(self, chunk: str) -> None:
         self._memory.agent(chunk)
@@ -400,7 +404,9 @@ class _Remembering:
         self._attempt.retrying(title, category)
 
     def advise(self, key: str, title: str) -> None:
-        self._attempt.advise(key, title)
+        if key not in self._advised:
+            self._advised.add(key)
+            self._attempt.advise(key, title)
 
 
 class _Deaf:

@@ -176,7 +176,7 @@ class Intake:
         self.listener.text(text)
 
     def _advise(self, text: str) -> None:
-        title = text.strip().replace("**", "")
+        title = text.strip().replace("**", "").removeprefix("Warning: ")
         if title:
             self.listener.advise(title, title)
 

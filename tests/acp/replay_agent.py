@@ -12,12 +12,14 @@ import threading
 from functools import cache
 from pathlib import Path
 
-import anyio
 from attrs import define, field
 
-from orchestrator.acp.framing import Frame, FrameReader, encode
+from orchestrator.acp.framing import FrameReader, encode
 from orchestrator.acp.process import Exit
-from orchestrator.failure.raw import RawFailure
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+from tests.acp.wires import MemoryWire
 
 FOLDER = Path(__file__).parent / "recordings"
 AGENTS = ("claude", "codex", "opencode")
@@ -84,85 +86,10 @@ class Player:
         return frame
 
 
-@define(eq=False)
-class ReplayWire:
+def replay_wire(agent, name):
     """A recording as a wire in memory.  A recorded end of the process is an end here."""
-
-    player: Player
-    reader: FrameReader = field(factory=FrameReader)
-    sent: list = field(factory=list)
-    _out: list = field(factory=list)
-    _ready: anyio.Event = field(factory=anyio.Event)
-    _heard: anyio.Event = field(factory=anyio.Event)
-    _over: anyio.Event = field(factory=anyio.Event)
-    _killed: bool = False
-    _wake: anyio.Event = field(factory=anyio.Event)
-    _due: list = field(factory=list)
-
-    async def start(self):
-        """Nothing to start."""
-
-    async def tend(self):
-        """Let recorded time pass."""
-        while not self._over.is_set():
-            self._due.sort(key=lambda due: due[0])
-            if not self._due:
-                await self._wake.wait()
-                self._wake = anyio.Event()
-                continue
-            with anyio.CancelScope(deadline=self._due[0][0]):
-                await self._wake.wait()
-                self._wake = anyio.Event()
-            while self._due and self._due[0][0] <= anyio.current_time():
-                _, frame = self._due.pop(0)
-                self._out.append(frame)
-                self._ready.set()
-                if frame is None:
-                    self._over.set()
-
-    async def receive(self):
-        while not self._out:
-            self._ready = anyio.Event()
-            await self._ready.wait()
-        frames, self._out = self._out, []
-        if frames[0] is None:
-            return None
-        if None in frames:
-            self._out = [None]
-            frames = frames[: frames.index(None)]
-        return [Frame(encode(f), f) for f in frames]
-
-    async def send(self, line):
-        for frame in self.reader.feed(line):
-            self.sent.append(frame.value)
-            self._heard.set()
-            self._heard = anyio.Event()
-            now = anyio.current_time()
-            self._due += [(now + after, f) for after, f in self.player.take(frame.value)]
-            self._wake.set()
-
-    async def heard(self, method):
-        """Wait until the client has sent a message of this method."""
-        while method not in [message.get("method") for message in self.sent]:
-            await self._heard.wait()
-
-    async def ended(self):
-        await self._over.wait()
-        return self.player.exit or Exit(None)
-
-    def failure(self, *, delivery=None):
-        code = -9 if self._killed else self.player.exit and self.player.exit.code
-        return RawFailure.exit(code, delivery=delivery)
-
-    async def close(self, grace_s):
-        await self.kill()
-
-    async def kill(self):
-        self._killed = not self._over.is_set()
-        self._over.set()
-        self._wake.set()
-        self._out.append(None)
-        self._ready.set()
+    player = Player.of(recordings(agent)[name])
+    return MemoryWire(player.take, player.exit or Exit(None))
 
 
 def main():

@@ -172,7 +172,7 @@ def test_codex_text_without_an_id_before_more_content_was_text():
 def test_codex_fixed_notices_are_advisories():
     ear = intake(CODEX)
     ear.update(chunk("Warning: Model metadata not found.\n\n", ""))
-    assert ear.listener.heard == [("advise", "Warning: Model metadata not found.")]
+    assert ear.listener.heard == [("advise", "Model metadata not found.")]
     assert ear.end(END_TURN).kind is Kind.EMPTY_RESPONSE
 
 

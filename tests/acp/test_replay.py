@@ -17,7 +17,7 @@ from orchestrator.failure.verdict import Cause
 from orchestrator.incident.record import Record, Severity
 from orchestrator.settings.model import Choices, Ladders, Recoveries, Settings, Watchdogs
 from orchestrator.turn.effects import How
-from tests.acp.replay_agent import AGENTS, Player, ReplayWire, recordings
+from tests.acp.replay_agent import AGENTS, recordings, replay_wire
 
 BOUND_S = 44.0
 """The recordings cancel a silent turn after 45 s; so do we, before."""
@@ -146,7 +146,7 @@ class Seen:
 
 def play(agent_name, names, settings=ONE_TRY, *, stop_after_s=None, again=False, load=""):
     """Run the recording's turn, and its second one, through the runner."""
-    wires = [ReplayWire(Player.of(recordings(agent_name)[name])) for name in names]
+    wires = [replay_wire(agent_name, name) for name in names]
     to_spawn = iter(wires)
 
     async def main():
@@ -162,8 +162,8 @@ def play(agent_name, names, settings=ONE_TRY, *, stop_after_s=None, again=False,
                     turn.stop()
                 first = await turn
             second = await session.turn("again", turn_id="turn-2") if again else None
-            requests = [message.get("method") for wire in wires for message in wire.sent]
-            return Seen(first, second, tuple(sink.records), tuple(r for r in requests if r))
+            requests = tuple(method for wire in wires for method in wire.methods())
+            return Seen(first, second, tuple(sink.records), requests)
 
     return trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
 

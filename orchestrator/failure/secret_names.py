@@ -9,19 +9,21 @@ Used by `redact`; works on bytes, for the reasons given there.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from typing import Any, Final
 
-from orchestrator.failure.linear import compile_linear
+from orchestrator.failure.linear import compile_linear, find_all
+from orchestrator.failure.randomness import random_enough
 
 STRONG, MEDIUM, WEAK, NONE = 3, 2, 1, 0
 
 _REMEMBERED = 40
 """Bytes before a name's core that are read to see the whole name."""
 _SHORT_SIGNATURE, _SHORT_PARAMETER = 8, 4
+_LOOKED_AT = 192
+"""Bytes of a value that are judged; an accepted one is followed to its end."""
 _LONG = 64
 """A value this long is never an ordinary word; it also bounds what a refusal has looked at."""
 
@@ -40,12 +42,13 @@ _STRONG_NAME = re.compile(
     r"|identity|installation|jwt|login|npm|oauth|oauth2|personal|personal_access|private|pypi"
     r"|refresh|registration|root|sas|secret|security|service|session|slack|user|vault|x_auth"
     r"|x_vault|x_amz_security)_?token"
+    r"|(?:github|gitlab|azure|ado|azdo|devops|jira|personal)_?pat"
     r"|shared_?access_?signature|connection_?string|conn_?str|credentials?|creds"
     r"|(?:proxy_)?authorization|(?:set_)?cookies?2?|session_?(?:cookie|secret)"
     r"|x_amz_(?:signature|credential)|x_goog_signature|authkey|passkey))" + _SUFFIX + r"$"
 )
 _MEDIUM_NAME = re.compile(
-    r"(?:^|_)(?:tokens?|pass|auth|jwt|sid|session_?key|otp|totp|mfa|pin|bearer|pat"
+    r"(?:^|_)(?:tokens?|pass|auth|jwt|sid|session_?key|otp|totp|mfa|pin|bearer"
     r"|sas|dsn|sig|code_verifier|nonce_key)" + _SUFFIX + r"$"
 )
 _WEAK_NAME = re.compile(r"(?:key|signature|hmac|code|webhook)" + _SUFFIX + r"$")
@@ -77,19 +80,17 @@ def strength(name: str) -> int:
 
 # -- values ---------------------------------------------------------------------------------------
 
-_DIGIT = re.compile(rb"[0-9]")
-_LETTER = re.compile(rb"[A-Za-z]")
-_UPPER_INSIDE = re.compile(rb"[a-z0-9][A-Z]")
-_LOWER = re.compile(rb"[a-z]")
 _HEX = re.compile(rb"[0-9a-fA-F-]+")
 _UUID = re.compile(rb"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
-_VERSION = re.compile(rb"[0-9]+(?:\.[0-9]+)+")
+_VERSION = re.compile(rb"[0-9]+(?:\.[0-9]+)+|0x[0-9a-fA-F]+")
 _IDENTIFIER = re.compile(rb"[A-Za-z_][A-Za-z_]*(?:\.[A-Za-z_]\w*)*")
-_DOTTED = re.compile(rb"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+_DOTTED = re.compile(rb"[A-Za-z_]+\d?(?:\.[A-Za-z_]+\d?)+")
+_IDENTIFIER_1 = re.compile(rb"[A-Za-z_]+\d?[A-Za-z_]*")
 _CALL = re.compile(rb"(?:(?:[A-Za-z_]\w*\.)+\w+|[A-Za-z_]+)[(\[]")
 _PLACEHOLDER = re.compile(
-    rb"(?i)<[^>]*>?|\{[^}]*\}?|\$\{[^}]*\}?|\$\(.*|\$[A-Z_][A-Z0-9_]*|\$env:\w+|%[A-Z_]+%|%\(?\w*\)?s"
-    rb"|\.{2,}|-+|_+|\[[^\]]*\]?|your[-_ ].*|my[-_ ]?(?:api|secret|token|pass).*|x{3,}|\xe2\x80\xa6"
+    rb"(?i)<[^>]*>?|(?:\{[^{}]*\}?[:@/.-]?)+|\$\{[^}]*\}?|\$\(.*|\$[A-Z_][A-Z0-9_]*|\$env:\w+|%[A-Z_]+%"
+    rb"|%\(?\w*\)?s|\.{2,}|-+|_+|\[[^\]]*\]?|your[-_ ].*|my[-_ ]?(?:api|secret|token|pass).*"
+    rb"|x{3,}|\xe2\x80\xa6|\xff|\xfe[\xf5-\xfc]+\xfd"
 )
 _ORDINARY = frozenset(
     b"none null nil true false undefined nan str string text bytes int integer float bool boolean "
@@ -107,30 +108,14 @@ _SENTENCE = frozenset(
 _SECRET_WORD = re.compile(rb"(?i)pass|secret|token|key|cred|auth|cookie|header|config|setting|env")
 
 
-def mixed_case(value: bytes) -> bool:
-    """A capital inside, beside small letters: base64, not prose."""
-    return bool(_UPPER_INSIDE.search(value) and _LOWER.search(value))
-
-
-def random_enough(value: bytes, length: int) -> bool:
-    """Long, in one piece, digits among the letters, and no single character that dominates."""
-    if len(value) < length or not _DIGIT.search(value) or not _LETTER.search(value):
-        return False
-    sample = value[:256]
-    if b" " in sample or sample.startswith((b"/", b"./", b"../", b"~/")):
-        return False
-    return entropy(sample) >= min(3.0, math.log2(length) * 0.7)
-
-
-def entropy(value: bytes) -> float:
-    """Bits per character."""
-    shares = (value.count(byte) / len(value) for byte in set(value))
-    return -sum(share * math.log2(share) for share in shares)
+def is_placeholder(value: bytes) -> bool:
+    """True for what stands where a secret belongs: `<key>`, `${KEY}`, `your-key`, a tag of ours."""
+    return bool(_PLACEHOLDER.fullmatch(value))
 
 
 def _qualifies(level: int, value: bytes, *, quoted: bool, password: bool) -> bool:
     value = value.strip()
-    if not value or _PLACEHOLDER.fullmatch(value):
+    if not value or is_placeholder(value):
         return False
     if level == STRONG:
         return len(value) > _LONG or not _is_ordinary(value, quoted=quoted, password=password)
@@ -160,7 +145,7 @@ def _is_ordinary(value: bytes, *, quoted: bool, password: bool) -> bool:
 
 def _is_code(value: bytes) -> bool:
     """A variable, an attribute or a call, as in a line of source."""
-    if _DOTTED.fullmatch(value) and not _DIGIT.search(value):
+    if _DOTTED.fullmatch(value):
         return True
     return bool(_IDENTIFIER.fullmatch(value) and _SECRET_WORD.search(value))
 
@@ -213,7 +198,13 @@ _LINE: Final[Mapping[bytes, re.Pattern[bytes]]] = {
 """The rest of a line, by the quotation mark that ends it earlier."""
 _OPENING = re.compile(rb"[ \t\[({]*(?:[bfru]?([\"'`]))?")
 _BEHIND_A_TEXT = frozenset((b"", *(bytes((char,)) for char in b" ,;:.)]}+")))
+_COOKIE = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_|~-]{1,128}=[^\s;,]|\$Version=")
 _NEXT_PAIR = re.compile(rb"[,;&|](?=\s|$|[A-Za-z_][A-Za-z0-9_.-]*\s*[=:])|[,;&|][\"'\]})]")
+
+
+def joined() -> str:
+    """Everything that starts a search here, as one pattern, for a gate."""
+    return "|".join(f"(?:{pattern})" for pattern in (_ASSIGNED, _FLAG, _REVERSED))
 
 
 @cache
@@ -225,61 +216,70 @@ def spans(data: bytes) -> Iterator[tuple[int, int]]:
     """Where the values of secret names stand in a text."""
     assigned, flag, reversed_ = _patterns()
     done = 0
-    for match in assigned.finditer(data):
-        start, end = match.span()
-        if start < done:
-            continue
-        found = _assigned(data, start, end, match.lastindex, match.start(match.lastindex))
+    for match in find_all(assigned, data):
+        found = _assigned(data, match) if match.start() >= done else None
         if found and found[0] < found[1]:
             yield found
             done = found[1]
-    if b"-" in data:
-        for match in flag.finditer(data):
-            value = _VALUE.match(data, match.end())
-            if value and _flag_counts(match.group(), value):
-                yield _span(value)
-    if b"value" in data or b"Value" in data:
-        for match in reversed_.finditer(data):
-            if hides(match.group(2).decode("utf-8", "replace"), match.group(1)):
-                yield match.span(1)
+    for match in find_all(flag, data) if b"-" in data else ():
+        found = _flagged(data, match)
+        if found:
+            yield found
+    for match in find_all(reversed_, data) if b"alue" in data else ():
+        if hides(match.group(2).decode("utf-8", "replace"), match.group(1)):
+            yield match.span(1)
 
 
 def _span(value: re.Match[bytes]) -> tuple[int, int]:
     return value.span(value.lastgroup or 0)
 
 
-def _flag_counts(flag: bytes, value: re.Match[bytes]) -> bool:
-    name = flag.strip(b" \t\"',[(-").decode("utf-8", "replace")
+def _whole(data: bytes, value: re.Match[bytes]) -> tuple[int, int]:
+    """The value to its end, once it is known to be one."""
+    if value.end() < value.endpos:
+        return _span(value)
+    full = _VALUE.match(data, value.start())
+    return _span(full or value)
+
+
+def _flagged(data: bytes, match: Any) -> tuple[int, int] | None:
+    """The argument behind a flag of the command line."""
+    name = match.group().strip(b" \t\"',[(-").decode("utf-8", "replace")
     level = strength(name)
-    text = value.group(value.lastgroup or 0)
-    if level == NONE or text.startswith(b"-"):
-        return False
-    quoted = value.lastgroup != "bare"
-    return _qualifies(level, text, quoted=quoted, password=_is_password(name)) and (
-        level < STRONG or quoted or flag.lstrip(b" \t\"',[(").startswith(b"--")
-    )
+    value = _VALUE.match(data, match.end(), match.end() + _LOOKED_AT)
+    if level == NONE or value is None:
+        return None
+    start, end = _span(value)
+    text, quoted = data[start:end], value.lastgroup != "bare"
+    if text.startswith(b"-"):
+        return None
+    ok = _qualifies(level, text, quoted=quoted, password=_is_password(name))
+    return _whole(data, value) if ok else None
 
 
-def _assigned(data: bytes, start: int, end: int, how: int, named: int) -> tuple[int, int] | None:
+def _assigned(data: bytes, match: Any) -> tuple[int, int] | None:
+    """The value behind a name; `how` says what joins them."""
+    (start, end), how = match.span(), match.lastindex
+    named = match.start(how)
     before = data[max(0, start - _REMEMBERED) : start]
     lead = before[len(before.rstrip(_IDENTIFIER_BYTES)) :]
     name = (lead + data[start:named]).decode("utf-8", "replace")
     level = strength(name)
-    if level == NONE:
+    if level == NONE or (how == _XML and not before.endswith(b"<" + lead)):
         return None
-    if how == _XML and not before.endswith(b"<" + lead):
-        return None
-    if how == _PAIR:
-        end -= 1
     lower = name.lower()
-    if how == _ASSIGN and ("cookie" in lower or "authorization" in lower):
-        found = _header(data, end, lower, before)
+    cookie = "cookie" in lower
+    if how == _ASSIGN and (cookie or "authorization" in lower):
+        found = _header(data, end, before, cookie=cookie)
         if found:
             return found
-    value = _VALUE.match(data, end)
+    at = end - 1 if how == _PAIR else end
+    value = _VALUE.match(data, at, at + _LOOKED_AT)
     if value is None or (how == _ASSIGN and _closes(value, before, data[named:end])):
         return None
-    return _judged(data, value, level, how, name)
+    compared = b"==" in data[named:end] and value.lastgroup == "bare"
+    level = min(level, MEDIUM) if cookie else level
+    return None if compared else _judged(data, value, level, how, name)
 
 
 def _closes(value: re.Match[bytes], before: bytes, joint: bytes) -> bool:
@@ -291,21 +291,23 @@ def _closes(value: re.Match[bytes], before: bytes, joint: bytes) -> bool:
     return value.string[start : min(end, start + 1)] in _BEHIND_A_TEXT
 
 
-def _header(data: bytes, end: int, name: str, before: bytes) -> tuple[int, int] | None:
-    """A header's credential: what follows the scheme, or the whole line of a cookie."""
+def _header(data: bytes, end: int, before: bytes, *, cookie: bool) -> tuple[int, int] | None:
+    """A header's credential: what follows the scheme, or the whole line of a cookie.
+
+    An empty span says that a placeholder stands there: no credential, and no scheme either.
+    """
     opening = _OPENING.match(data, end)
     start = opening.end() if opening else end
     around = before.rstrip(_IDENTIFIER_BYTES[:-1])[-1:]
     quote = (opening and opening.group(1)) or (around if around in _LINE else b"")
-    if "cookie" in name:
+    whole_line = _COOKIE if cookie else _WITH_PARAMETERS
+    if whole_line.match(data, start):
         line = _LINE[quote].match(data, start)
-        return line.span() if line and b"=" in line.group() else None
-    scheme = _SCHEME.match(data, start)
-    if scheme:
-        # A placeholder is no credential, and neither is the scheme in front of it.
-        return (start, start) if _PLACEHOLDER.fullmatch(scheme[1]) else scheme.span(1)
-    line = _LINE[quote].match(data, start)
-    return line.span() if line and _WITH_PARAMETERS.match(data, start) else None
+        return line.span() if line else None
+    scheme = None if cookie else _SCHEME.match(data, start)
+    if scheme is None:
+        return None
+    return (start, start) if is_placeholder(scheme[1][:_LOOKED_AT]) else scheme.span(1)
 
 
 def _judged(
@@ -318,22 +320,34 @@ def _judged(
         end = cut.start() if cut else end
         end = start + len(data[start:end].rstrip(b"\\.,;:!?)]}"))
     text = data[start:end]
-    if how in {_PAIR, _PROSE} and not (random_enough(text, 6) or b"*" in text):
+    if how == _XML and data[end : end + 1] not in {b"<", b""}:
         return None
-    if not quoted and len(text) <= _LONG and _reads_on(data, start, end, value.start()):
+    if how in {_PAIR, _PROSE} and not _stands_out(text, level):
         return None
-    ok = _qualifies(level, text, quoted=quoted, password=_is_password(name))
-    return (start, end) if ok else None
+    if not quoted and len(text) <= _LONG and _reads_on(data, start, end, value.start(), name):
+        return None
+    if not _qualifies(level, text, quoted=quoted, password=_is_password(name)):
+        return None
+    return _whole(data, value) if end == value.end() else (start, end)
 
 
-def _reads_on(data: bytes, start: int, end: int, sep_end: int) -> bool:
-    """A call, an index, or a word in the middle of a sentence."""
-    after = data[end : end + 2]
-    if after[:1] in {b"(", b"["} or _CALL.match(data, start, end):
-        return True
+def _stands_out(text: bytes, level: int) -> bool:
+    """Where only the neighbourhood of two texts speaks for a secret, the second has to as well."""
+    if _IDENTIFIER_1.fullmatch(text) and _SECRET_WORD.search(text):
+        return False
+    return b"*" in text or random_enough(text, 6 if level == STRONG else 12)
+
+
+def _reads_on(data: bytes, start: int, end: int, sep_end: int, name: str) -> bool:
+    """A call, an index, another assignment, the name itself, or a word of a sentence."""
+    after = data[end : end + 3]
     word = data[start:end]
+    if after[:1] in {b"(", b"["} or after.lstrip()[:1] == b"=" or _CALL.match(data, start, end):
+        return True
+    if word.decode("utf-8", "replace") in name:
+        return True
     spaced = data[sep_end - 1 : sep_end] in {b" ", b"\t"} or start > sep_end
-    return spaced and word.isalpha() and after[:1] == b" " and after[1:].isalpha()
+    return spaced and word.isalpha() and after[:1] == b" " and after[1:2].isalpha()
 
 
 def _is_password(name: str) -> bool:
@@ -385,7 +399,7 @@ def hides_number(name: str) -> bool:
 def in_url(name: bytes, value: bytes) -> bool:
     """True for a parameter of a URL that carries a credential."""
     level = strength(name.decode("utf-8", "replace"))
-    if level == NONE or _PLACEHOLDER.fullmatch(value):
+    if level == NONE or is_placeholder(value):
         return False
     if level == WEAK:
         signed = name.lower().endswith(b"signature") and len(value) >= _SHORT_SIGNATURE

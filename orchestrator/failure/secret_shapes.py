@@ -1,8 +1,7 @@
 """THE table of secrets that give themselves away by their shape: one row per issuer.
 
 Adding a shape is one row here and one planted secret in `tests/failure/data/secrets.json`.  The
-patterns run in RE2 over bytes, so no row can backtrack whatever it says; a row needs only to keep
-what follows its prefix free of a far-away end mark, so that a failed match stays cheap.
+patterns run in RE2 over bytes (`linear`), so no row can backtrack whatever it says.
 
 Sources are the issuers' own pages on token formats (for example GitHub's "token prefixes", GitLab's
 "token overview", AWS' "IAM identifiers", RFC 7519 for web tokens, RFC 7468 for PEM).
@@ -10,9 +9,16 @@ Sources are the issuers' own pages on token formats (for example GitHub's "token
 
 from __future__ import annotations
 
-from typing import Final
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import Any, Final
 
 from attrs import frozen
+
+from orchestrator.failure.base64_runs import unbase64
+from orchestrator.failure.linear import compile_linear, find_next
+from orchestrator.failure.randomness import DIGIT, LETTER, mixed_case
 
 
 @frozen
@@ -27,7 +33,7 @@ class Shape:
     least: int = 0
     """Characters of the shortest match that counts."""
     check: str = ""
-    """A second look for shapes that ordinary text can take: a name in `redact._CHECKS`."""
+    """A second look for shapes that ordinary text can take: a name in `_CHECKS`."""
 
 
 _S = Shape
@@ -176,6 +182,113 @@ SHAPES: Final[tuple[Shape, ...]] = (
         check="flag",
     ),
     _S("netrc", r"\blogin[ \t]+[^\s]+[ \t]+password[ \t]+[^\s]+", check="last"),
-    _S("mysql_dsn", r"[A-Za-z0-9_.-]+:[^\s@/\"']+@(?:tcp|unix|udp)\("),
     _S("sshpass", r"\bsshpass[ \t]+-p[ \t]*[^\s-][^\s]*", check="sshpass"),
 )
+
+
+# -- second looks ---------------------------------------------------------------------------------
+
+_LONG_BEARER = 24
+_CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
+_BEARER = re.compile(rb"(?i)bearer(?:[ \t:=]+|%20)[\"']?")
+_BASIC = re.compile(rb"(?i)basic(?:[ \t]+|%20)")
+_CURL = re.compile(rb"[\s\"',\[(]*-[a-z-]+[\s=\"',]+")
+
+
+def _prefix(pattern: re.Pattern[bytes], secret: bytes) -> int:
+    match = pattern.match(secret)
+    return match.end() if match else 0
+
+
+def _looks_random(secret: bytes) -> int | None:
+    """Letters and digits mixed, or a masked middle; a word with hyphens is neither."""
+    if b"*" in secret or (DIGIT.search(secret, 4) and LETTER.search(secret, 4)):
+        return 0
+    return None
+
+
+def _bearer(secret: bytes) -> int | None:
+    start = _prefix(_BEARER, secret)
+    token = secret[start:]
+    if DIGIT.search(token) or len(token) >= _LONG_BEARER or mixed_case(token):
+        return start
+    return None
+
+
+def _basic(secret: bytes) -> int | None:
+    start = _prefix(_BASIC, secret)
+    decoded = unbase64(secret[start:])
+    if b":" in decoded and not _CONTROL.search(decoded):
+        return start
+    return None
+
+
+def _after_flag(secret: bytes) -> int | None:
+    return _prefix(_CURL, secret)
+
+
+def _discord(secret: bytes) -> int | None:
+    first, middle, last = secret.split(b".")
+    fits = 20 <= len(first) <= 30 and 5 <= len(middle) <= 8 and len(last) >= 26  # noqa: PLR2004
+    return 0 if fits else None
+
+
+def _mixed(secret: bytes) -> int | None:
+    return 0 if DIGIT.search(secret) and mixed_case(secret) else None
+
+
+_CHECKS: Final[Mapping[str, Callable[[bytes], int | None]]] = {
+    "discord": _discord,
+    "mixed": _mixed,
+    "last": lambda secret: len(secret) - len(secret.split()[-1]),
+    "sshpass": lambda secret: len(secret) - len(secret.split(b"-p", 1)[1].lstrip()),
+    "random": _looks_random,
+    "bearer": _bearer,
+    "basic": _basic,
+    "flag": _after_flag,
+}
+"""Each answers how many leading bytes stay readable, or None for ordinary text."""
+
+
+# -- the search ----------------------------------------------------------------------------------
+
+_SHORT = 160
+"""A match up to this long that fails its second look is looked into once more."""
+
+
+@cache
+def joined() -> str:
+    """All rows as one pattern without groups, for a gate."""
+    return "|".join(shape.pattern for shape in SHAPES)
+
+
+@cache
+def _pattern() -> Any:
+    return compile_linear("|".join(f"(?P<{s.name}>{s.pattern})" for s in SHAPES))
+
+
+@cache
+def _rows() -> Mapping[int, tuple[int, Callable[[bytes], int | None] | None]]:
+    """Least length and check by the number of the row's group."""
+    groups = _pattern().groupindex
+    return {groups[s.name.encode()]: (s.least, _CHECKS.get(s.check)) for s in SHAPES}
+
+
+def spans(data: bytes) -> Iterator[tuple[int, int]]:
+    """Where secrets of a known shape stand."""
+    pattern, rows, start = _pattern(), _rows(), 0
+    while (match := find_next(pattern, data, start)) is not None:
+        first, end = match.span()
+        least, check = rows[match.lastindex]
+        kept = 0 if end - first >= least else None
+        if kept is not None and check:
+            kept = check(match.group())
+        if kept is not None:
+            yield first + kept, end
+        # What failed may hide another shape; it is short, so the second look is cheap.
+        start = first + 1 if kept is None and end - first <= _SHORT else end
+
+
+def any_in(data: bytes) -> bool:
+    """True for a text with a secret of a known shape."""
+    return next(spans(data), None) is not None

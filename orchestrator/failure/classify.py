@@ -22,7 +22,7 @@ from orchestrator.failure.rule import Rule, RuleSet, Scope
 from orchestrator.failure.speakers import speaker_named
 from orchestrator.failure.unwrap import Sentence
 from orchestrator.failure.verdict import Cause, Context, Verdict
-from orchestrator.failure.view import View, open_failure
+from orchestrator.failure.view import HINT_RULE, STATUS_RULE, View, open_failure
 
 _NO_CONTEXT: Final = Context()
 
@@ -142,13 +142,16 @@ def gather(view: View, rules: RuleSet) -> Candidates:
     found = Candidates()
     table, owners = rules.rules, rules.owners
     with_status: list[Sentence] = []
+    view.hint_worded = False
     for sentence in view.sentences:
         for hit in rules.matches(sentence.plain):
             index, is_unless = owners[hit]
             if is_unless:
                 found.excluded.add(index)
-            elif table[index].name == "status.wording":
+            elif table[index].name == STATUS_RULE:
                 with_status.append(sentence)
+            elif table[index].name == HINT_RULE:
+                view.hint_worded = True
             else:
                 found.add(index, Match(table[index], sentence.provider, sentence, "wording"))
     _gather_structure(view, rules, found, with_status)

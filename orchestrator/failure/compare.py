@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -29,10 +30,15 @@ _NAMED_MODEL = (
 def asks_more_than_a_budget(view: View) -> bool:
     """`Requested > Limit`: no waiting makes room; `Used + Requested > Limit` is a throttle."""
     for sentence in view.sentences:
-        for limit, _, requested in _engine(_BUDGET).findall(sentence.plain):
+        for found in islice(_engine(_BUDGET).finditer(sentence.plain), _MAX_COMPARED):
+            limit, _, requested = found.groups()
             if _whole(requested) > _whole(limit):
                 return True
     return False
+
+
+_MAX_COMPARED: Final = 20
+"""Budgets compared in one text; providers name one."""
 
 
 def _whole(digits: bytes) -> int:

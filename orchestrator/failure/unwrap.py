@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
+from itertools import islice
 from typing import Any, Final
 
 from attrs import define, field, frozen
@@ -26,6 +27,9 @@ _MAX_DEPTH: Final = 64
 _MAX_FACT: Final = 200
 """A longer string is no code and no name."""
 _MAX_SEGMENTS: Final = 64
+_MAX_LOOSE: Final = 64_000
+"""Characters of a text in which `key: value` pairs are looked for."""
+_MAX_PAIRS: Final = 200
 _MAX_DIGITS: Final = 10
 """Longer runs of digits are ids."""
 
@@ -145,6 +149,8 @@ class Contents:
     """Numeric fields, the innermost value of each."""
     trees: list[Any] = field(factory=list)
     """Decoded structures, outermost first, for the hints."""
+    hinted: bool = False
+    """A field names a wait, a reset or headers, so the hints are worth reading."""
     _nodes: int = 0
 
     def add(self, value: object, *, provider: bool = True, level: int = 0, key: str = "") -> None:
@@ -174,7 +180,17 @@ class Contents:
             elif depth < _MAX_DEPTH:
                 if key == "codexerrorinfo" and isinstance(value, Mapping):
                     self.facts.update({(key, str(k).lower()): level for k in list(value)[:4]})
-                todo.extend(_children(key, value, depth + 1))
+                todo.extend(self._children(key, value, depth + 1))
+
+    def _children(self, key: str, value: Any, depth: int) -> Iterator[tuple[str, Any, int]]:
+        """Entries of an object or array, last first because they go on a stack."""
+        if isinstance(value, Mapping):
+            pairs = [(_name(k), v) for k, v in value.items() if isinstance(k, str)]
+            self.hinted = self.hinted or any(_says_when(k) for k, _ in pairs)
+            return ((k, v, depth) for k, v in reversed(pairs) if k not in _ECHO_KEYS)
+        if isinstance(value, list | tuple):
+            return ((key, v, depth) for v in reversed(value))
+        return iter(())
 
     def _fact(self, key: str, value: str, level: int) -> None:
         if key and len(value) <= _MAX_FACT:
@@ -232,7 +248,8 @@ class Contents:
 
     def _open_loose(self, text: str, *, provider: bool, level: int) -> None:
         """Read `key: value` pairs of a repr, an inspected object or a cut-off JSON."""
-        for found in _loose().finditer(text.encode("utf-8", "replace")):
+        read = text[:_MAX_LOOSE].encode("utf-8", "replace")
+        for found in islice(_loose().finditer(read), _MAX_PAIRS):
             key, double, single, bare = found.groups()
             value = (double or single or bare or b"").decode("utf-8", "replace")
             name = _name(key.decode())
@@ -250,19 +267,16 @@ class Contents:
                 self.sentences.append(Sentence(text, encoded, provider, level, keyed))
 
 
+@lru_cache(maxsize=1024)
+def _says_when(name: str) -> bool:
+    """A field name that the hints may read: a wait, a reset, headers."""
+    return any(word in name for word in ("retry", "reset", "wait", "delay", "header"))
+
+
+@lru_cache(maxsize=1024)
 def _name(key: str) -> str:
     """A field name in one spelling: `error_kind`, `errorKind` and `error-kind` are the same."""
     return key.lower().replace("_", "").replace("-", "")
-
-
-def _children(key: str, value: Any, depth: int) -> Iterator[tuple[str, Any, int]]:
-    """Entries of an object or array, last first because they go on a stack."""
-    if isinstance(value, Mapping):
-        pairs = [(_name(k), v) for k, v in value.items() if isinstance(k, str)]
-        return ((k, v, depth) for k, v in reversed(pairs) if k not in _ECHO_KEYS)
-    if isinstance(value, list | tuple):
-        return ((key, v, depth) for v in reversed(value))
-    return iter(())
 
 
 _QUOTES: Final = str.maketrans("\u2018\u2019\u201c\u201d\u00b4\u2032", "''\"\"''", "\u200b\ufeff")
@@ -311,7 +325,7 @@ def _decode(text: str, start: int) -> tuple[Any, int]:
 def _json_opening() -> Any:
     import re  # noqa: PLC0415 - beside the engine below, loaded at the first failure
 
-    return re.compile(r'[\[{](?=[\s\[{]{0,40}["}])')
+    return re.compile(r'[\[{](?=[\s\[{]{0,6}["}])')
 
 
 @cache

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from itertools import islice
 from typing import Any, Final
 
 from attrs import define, field
 
-from orchestrator.failure.hints import Hint, read_hint
+from orchestrator.failure.hint_values import NOTHING, Hint
+from orchestrator.failure.hints import read_hint
 from orchestrator.failure.patterns import compile_text
 from orchestrator.failure.raw import RawFailure, Surface
 from orchestrator.failure.speakers import Speaker
@@ -40,9 +42,16 @@ class View:
     _hint: Hint | None = field(default=None, init=False)
     _statuses: tuple[int, ...] | None = field(default=None, init=False)
 
+    hint_worded: bool = True
+    """Some sentence may say how long to wait; the walk knows, everybody else must look."""
+
     @property
     def hint(self) -> Hint:
         """How long to wait and when a limit resets, read once."""
+        if self._hint is None and not (
+            self.hint_worded or self.contents.hinted or self.raw.headers
+        ):
+            self._hint = NOTHING
         if self._hint is None:
             self._hint = read_hint(
                 headers=self.raw.headers,
@@ -77,6 +86,19 @@ class View:
         return self._statuses
 
 
+STATUS_RULE: Final = "status.wording"
+HINT_RULE: Final = "hint.wording"
+
+HINT_WORDING: Final = (
+    # A word that opens a time, and a time behind it; or any text of another script with a digit.
+    r"(?:\br[eé]?tr|\btry|\bre-?set|\brefresh|\brenew|\breplenish|regain|restored|lifted|unlock|\bwait"
+    r"|back(?:ing)?[ -]?off|sleeping|reconnect|next attempt|available|\bresum|come back|again"
+    r"|until|delay|intent|tent[ae]|versuch|wiederhol|riprov|nouvelle|[|])"
+    r".*(?:\d|tomorrow|today|midnight|noon|\ban? |\bone\b)"
+    r"|\d.*(?:erneut|until|before)|[^\x00-\x7f].*\d|\d.*[^\x00-\x7f]"
+)
+"""Where a wait or a reset can stand at all; `hints` reads only those texts."""
+
 _NUMBER: Final = r"['\"]? ?[:=]? ?[(\['\"]?([45]\d\d)(?:[^\w.:%-]|[.:] |\.?$)"
 STATUS_WORDING: Final = (
     # A word that makes a number a status.
@@ -106,7 +128,8 @@ def _status_pattern() -> Any:
 
 
 def _worded_statuses(sentence: Sentence) -> Iterator[int]:
-    for *behind_a_word, line_start in _status_pattern().findall(sentence.plain):
+    for found in islice(_status_pattern().finditer(sentence.plain), _MAX_STATUSES):
+        *behind_a_word, line_start = found.groups()
         number = next((n for n in behind_a_word if n), b"")
         if not number and line_start:
             original = sentence.original[:_LINE].encode("utf-8", "replace")
@@ -121,6 +144,7 @@ def _line_start() -> Any:
 
 
 _LINE: Final = 2000
+_MAX_STATUSES: Final = 20
 
 
 _TRANSPORT_WRAPPERS: Final = (

@@ -7,11 +7,12 @@ from typing import Final
 from orchestrator.failure.kinds import Kind
 from orchestrator.failure.rule import Rule, Step, status_is
 from orchestrator.failure.verdict import Cause
-from orchestrator.failure.view import STATUS_WORDING
+from orchestrator.failure.view import HINT_RULE, HINT_WORDING, STATUS_RULE, STATUS_WORDING
 
 RULES: Final[tuple[Rule, ...]] = (
-    # Only finds numbers; the rows below say what they mean.
-    Rule("status.wording", Step.UNKNOWN, None, pattern=STATUS_WORDING),
+    # These two only find places to look: numbers that are statuses, and words about waiting.
+    Rule(STATUS_RULE, Step.UNKNOWN, None, pattern=STATUS_WORDING),
+    Rule(HINT_RULE, Step.UNKNOWN, None, pattern=HINT_WORDING),
     status_is("status.402", Step.ALLOWANCE, Kind.BILLING, 402, priority=-20),
     status_is("status.413", Step.SHAPE, Kind.REQUEST_TOO_LARGE, 413, priority=-20),
     status_is("status.429", Step.THROTTLE, Kind.RATE_LIMITED, 429, priority=-20),

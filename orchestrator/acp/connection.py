@@ -42,6 +42,8 @@ class Reply:
 
     result: Any = None
     error: dict[str, Any] | None = None
+    frame: Frame | None = field(default=None, eq=False)
+    """The answer as it came, for whoever relays it."""
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -102,9 +104,13 @@ class Connection:
     """Answers the agent's own requests; `UNANSWERED` means that the method is not known here."""
     on_question: Callable[[dict[str, Any]], None] = field(default=lambda _: None)
     """Told of each of the agent's requests as it arrives, before it is answered."""
+    relay: Callable[[Frame], bool] = field(default=lambda _: False)
+    """Offered every frame that answers none of our requests; True means that it dealt with it."""
+    id_prefix: str = ""
+    """Makes our ids text that starts with this, on a wire where somebody else asks too."""
     lost: bool = False
     _next_id: int = 1
-    _calls: dict[int, Call] = field(factory=dict)
+    _calls: dict[int | str, Call] = field(factory=dict)
     _tasks: TaskGroup | None = None
 
     async def serve(self) -> None:
@@ -115,7 +121,7 @@ class Connection:
                 tasks.start_soon(self.wire.tend)
                 while (frames := await self.wire.receive()) is not None:
                     for frame in frames:
-                        self._take(frame.message)
+                        self._take(frame)
                 # An agent that closed its output will never answer: the rest of it goes too, once
                 # it had the time to end by itself and so to say how.
                 await self.wire.close(_END_S)
@@ -124,10 +130,14 @@ class Connection:
         finally:
             self._lose_all()
 
-    def _take(self, message: dict[str, Any]) -> None:
+    def _take(self, frame: Frame) -> None:
+        message = frame.message
         method = message.get("method")
         if not isinstance(method, str):
-            self._take_answer(message)
+            if not self._take_answer(frame):
+                self.relay(frame)
+            return
+        if self.relay(frame):
             return
         params = message.get("params")
         params = params if isinstance(params, dict) else {}
@@ -138,18 +148,22 @@ class Connection:
         else:
             self.on_notification(method, params)
 
-    def _take_answer(self, message: dict[str, Any]) -> None:
+    def _take_answer(self, frame: Frame) -> bool:
+        """Settle the request that this answers; False when it was answered already, or not ours."""
+        message = frame.message
         number = message.get("id")
-        call = None
-        if isinstance(number, int | float) and not isinstance(number, bool):
-            call = self._calls.pop(int(number), None)
+        if isinstance(number, bool) or not isinstance(number, int | float | str):
+            return False
+        call = self._calls.pop(int(number) if isinstance(number, float) else number, None)
         if call is None:
-            return  # answered already, or never asked
+            return False
         error = message.get("error")
         if error is None:
-            call.settle(Reply(message.get("result")))
+            call.settle(Reply(message.get("result"), frame=frame))
         else:
-            call.settle(Reply(error=error if isinstance(error, dict) else {"message": str(error)}))
+            told = error if isinstance(error, dict) else {"message": str(error)}
+            call.settle(Reply(error=told, frame=frame))
+        return True
 
     async def _answer(self, number: Any, method: str, params: dict[str, Any]) -> None:
         answer: dict[str, Any] = {"jsonrpc": "2.0", "id": number}
@@ -170,17 +184,27 @@ class Connection:
         for call in calls.values():
             call.settle(None, self.wire.failure(delivery=Delivery.SENT))
 
-    async def call(self, method: str, params: dict[str, Any]) -> Call:
-        """Send a request.  Raises WireError when it could not be written."""
+    async def call(
+        self,
+        method: str,
+        params: dict[str, Any],
+        *,
+        line: Callable[[int | str], bytes] | None = None,
+    ) -> Call:
+        """Send a request.  Raises WireError when it could not be written.
+
+        `line` writes the request as bytes of its own, under the id it is given.
+        """
         if self.lost:
             raise WireError(self.wire.failure(delivery=Delivery.NOT_SENT))
-        number = self._next_id
+        number: int | str = self._next_id
+        if self.id_prefix:
+            number = f"{self.id_prefix}{number}"
         self._next_id += 1
         call = self._calls[number] = Call(method)
+        message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
         try:
-            await self.wire.send(
-                encode({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
-            )
+            await self.wire.send(encode(message) if line is None else line(number))
         except WireError:
             self._calls.pop(number, None)
             raise
@@ -193,12 +217,13 @@ class Connection:
         *,
         timeout_s: float = 0,
         on_late: Callable[[Reply], None] | None = None,
+        line: Callable[[int | str], bytes] | None = None,
     ) -> Reply:
         """Send a request and wait.  Raises WireError, or TimeoutError after `timeout_s` (0: never).
 
         An answer that misses its budget goes to `on_late`.
         """
-        call = await self.call(method, params)
+        call = await self.call(method, params, line=line)
         try:
             with anyio.fail_after(timeout_s or None):
                 return await call.wait()

@@ -171,7 +171,7 @@ class Runtime:
             raise StartFailedError(known)
         assert self._tasks is not None, "use the runtime as a context manager"  # noqa: S101
         wire = self.spawn(self.command)
-        connection = Connection(wire, self._on_notification, self._answer, self._on_question)
+        connection = self._connect(wire)
         try:
             await wire.start()
         except WireError as error:
@@ -180,13 +180,16 @@ class Runtime:
         self._tasks.start_soon(self._serve, connection, self._serving)
         try:
             self.about = await self._initialize(connection)
-        except StartFailedError:
+        except BaseException:  # whoever waits may be cancelled; an agent without owner must not be
             with anyio.CancelScope(shield=True):
                 await wire.kill()
                 await self._serving.wait()
             raise
         self.generation += 1
         return connection
+
+    def _connect(self, wire: Wire) -> Connection:
+        return Connection(wire, self._on_notification, self._answer, self._on_question)
 
     async def _serve(self, connection: Connection, serving: anyio.Event) -> None:
         try:

@@ -15,6 +15,7 @@ import anyio
 from attrs import define, field
 
 from orchestrator.acp.connection import Call, Connection, Reply
+from orchestrator.acp.framing import encode
 from orchestrator.acp.intake import Intake, Listener
 from orchestrator.acp.memory import Memory, blocks
 from orchestrator.acp.options import Options
@@ -29,8 +30,13 @@ from orchestrator.runner.agent import Attempt, AttemptEnd, RecoveryResult
 from orchestrator.turn.effects import Payload, Recover
 from orchestrator.turn.events import Step, StopReason
 
+_PROMPT: Final = "session/prompt"
 _STALLED: Final = "The agent fell silent, so its answer was cut off."
 _CANARY: Final = "Answer with the single word: ready. Use no tools."
+
+
+PromptLine = Callable[[int | str], bytes]
+"""Writes a prompt's request under the id it is given."""
 
 
 class SessionFailedError(Exception):
@@ -98,15 +104,10 @@ class AcpAgent:
             return error.verdict
         if self._stopped is attempt:
             return StopReason.CANCELLED
-        prompt = [*self._reminder(attempt), *blocks(attempt.prompt)]
-        ear = _Remembering(attempt, self.memory, self._advised)
-        running = Running(
-            Intake(ear, self.runtime.voice, is_command=is_command(blocks(attempt.prompt))),
-            Watch(self.runtime.watchdogs),
-        )
+        running = Running(self._listen(attempt), Watch(self.runtime.watchdogs))
         self._running = running
         try:
-            return await self._prompt(connection, running, prompt)
+            return await self._prompt(connection, running, self._prompt_line(attempt))
         finally:
             self._running = None
 
@@ -132,12 +133,26 @@ class AcpAgent:
 
     # --- one prompt -------------------------------------------------------------------------------
 
-    async def _prompt(
-        self, connection: Connection, running: Running, prompt: list[dict[str, Any]]
-    ) -> AttemptEnd:
+    def _listen(self, attempt: Attempt) -> Intake:
+        """The ear for one attempt."""
+        ear = _Remembering(attempt, self.memory, self._advised)
+        return Intake(ear, self.runtime.voice, is_command=is_command(blocks(attempt.prompt)))
+
+    def _prompt_line(self, attempt: Attempt) -> PromptLine:
+        """How one attempt is written."""
+        return self._plain_line([*self._reminder(attempt), *blocks(attempt.prompt)])
+
+    def _plain_line(self, prompt: list[dict[str, Any]]) -> PromptLine:
         params = {"sessionId": self.session_id, "prompt": prompt}
+        return lambda number: encode(
+            {"jsonrpc": "2.0", "id": number, "method": _PROMPT, "params": params}
+        )
+
+    async def _prompt(
+        self, connection: Connection, running: Running, line: PromptLine
+    ) -> AttemptEnd:
         try:
-            running.call = await connection.call("session/prompt", params)
+            running.call = await connection.call(_PROMPT, {}, line=line)
             self._missing = Missing.NOTHING
             reply = await self._reply_or_silence(running.call, running.watch)
             if reply is None:
@@ -298,7 +313,9 @@ class AcpAgent:
     async def _step(self, recover: Recover) -> RecoveryResult:
         match recover.step:
             case Step.RESPAWN:
-                await self.runtime.replace()
+                # Another session of the same process may have replaced it already.
+                if not self.runtime.alive or self._generation == self.runtime.generation:
+                    await self.runtime.replace()
                 await self.open()
             case Step.RESET:
                 connection = await self.runtime.ready()
@@ -355,7 +372,8 @@ class AcpAgent:
 
     async def _sing(self, connection: Connection) -> bool:
         self._running = Running(Intake(_Deaf(), self.runtime.voice), Watch(self.runtime.watchdogs))
-        end = await self._prompt(connection, self._running, blocks(_CANARY))
+        line = self._plain_line(blocks(_CANARY))
+        end = await self._prompt(connection, self._running, line)
         return end is StopReason.END_TURN
 
     # --- the session's ear ------------------------------------------------------------------------

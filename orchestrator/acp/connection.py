@@ -109,6 +109,8 @@ class Connection:
     id_prefix: str = ""
     """Makes our ids text that starts with this, on a wire where somebody else asks too."""
     lost: bool = False
+    over: anyio.Event = field(factory=anyio.Event)
+    """Set when `serve` has ended."""
     _next_id: int = 1
     _calls: dict[int | str, Call] = field(factory=dict)
     _tasks: TaskGroup | None = None
@@ -129,6 +131,7 @@ class Connection:
                 tasks.cancel_scope.cancel()
         finally:
             self._lose_all()
+            self.over.set()
 
     def _take(self, frame: Frame) -> None:
         message = frame.message

@@ -3,11 +3,14 @@
 No I/O and no clock.  The transport decides how an attempt ended, never a record by itself: a
 warning ends nothing, an error record counts only on the answer, and `end_turn` alone is no
 success.
+
+An update may come with an item, the frame that a relay wants to pass on: `show` gets each item
+once it is certain that it is no part of a failure, in order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
 from attrs import define, field, frozen
@@ -72,7 +75,11 @@ class Intake:
     voice: Voice
     is_command: bool = False
     """The adapter answers this prompt itself, a slash command: its text is no error."""
-    held: HeldChunks[str] = field(init=False)
+    show: Callable[[Any], None] = field(default=lambda _: None)
+    """Takes the items that the user may see."""
+    withheld: tuple[Any, ...] = field(default=(), init=False)
+    """Items that were the failure's own words, once it has ended."""
+    held: HeldChunks[tuple[str, Any]] = field(init=False)
     said: bool = False
     """Text of the model was shown."""
     done: bool = False
@@ -81,29 +88,29 @@ class Intake:
     refused: Refusal | None = None
     """What a metadata frame said about a refusal, before the end of the turn."""
     _message_id: str = ""
-    _opening: str = ""
+    _opening: tuple[str, Any] | None = None
     """First chunk of a message that may turn out to be the error's own words."""
 
     def __attrs_post_init__(self) -> None:
         self.held = HeldChunks(command=self.is_command)
 
-    def update(self, update: Mapping[str, Any]) -> None:
+    def update(self, update: Mapping[str, Any], item: Any = None) -> None:
         """Take one session update in."""
         found = extension.find(update)
         if found is not None:
-            self._record(found)
+            self._record(found, item)
             return
         seen = sight(update)
         if seen is not Sight.ASIDE:
             self._let_go()
         if seen is Sight.CHUNK:
-            self._chunk(update)
+            self._chunk(update, item)
         elif seen is Sight.CONTENT:
-            for text in self.held.content("")[:-1]:
-                self._say(text)
-            self._content(update)
+            for shown in self.held.content(("", None))[:-1]:
+                self._say(*shown)
+            self._content(update, item)
         else:
-            self._aside(update)
+            self._aside(update, item)
 
     def notification(self, method: str, params: Mapping[str, Any]) -> None:
         """Take in what came outside `session/update`."""
@@ -113,7 +120,7 @@ class Intake:
 
     # --- what an update is ---------------------------------------------------------------------
 
-    def _record(self, wire: object) -> None:
+    def _record(self, wire: object, _: Any) -> None:
         decoded = extension.decode(wire)
         if isinstance(decoded, extension.Malformed):
             return
@@ -123,31 +130,33 @@ class Intake:
         else:
             self.listener.advise(f"{record.title}\0{record.details}", record.title)
 
-    def _chunk(self, update: Mapping[str, Any]) -> None:
+    def _chunk(self, update: Mapping[str, Any], item: Any) -> None:
         text = update["content"]["text"]
         message_id = update.get("messageId")
         message_id = message_id if isinstance(message_id, str) else ""
         if _is_informational(update):
-            self._advise(text)
+            self._advise(text, item)
         elif self.voice.tells_errors_as_text:
-            for shown in self.held.chunk(text, text, message_id):
+            for shown in self.held.chunk((text, item), text, message_id):
                 # What passes without an id is one of the adapter's fixed notices.
-                self._say(shown) if message_id or self.is_command else self._advise(shown)
+                (self._say if message_id or self.is_command else self._advise)(*shown)
         elif self.voice.repeats_errors_as_text and message_id != self._message_id:
-            self._message_id, self._opening = message_id, text
+            self._message_id, self._opening = message_id, (text, item)
         else:
-            self._say(text)
+            self._say(text, item)
 
-    def _content(self, update: Mapping[str, Any]) -> None:
+    def _content(self, update: Mapping[str, Any], item: Any) -> None:
         kind = update.get("sessionUpdate")
+        if kind == "agent_message_chunk":
+            content = update.get("content")
+            shown = content.get("type") if isinstance(content, Mapping) else None
+            self._say(f"[{shown if isinstance(shown, str) else 'content'}]", item)
+            return
+        self.show(item)
         if kind in {"tool_call", "tool_call_update"}:
             self._tool(update)
         elif kind in {"agent_thought_chunk", "plan"}:
             self.listener.thought()
-        elif kind == "agent_message_chunk":
-            content = update.get("content")
-            shown = content.get("type") if isinstance(content, Mapping) else None
-            self._say(f"[{shown if isinstance(shown, str) else 'content'}]")
 
     def _tool(self, update: Mapping[str, Any]) -> None:
         self.done = True
@@ -159,7 +168,8 @@ class Intake:
             self.open_tools.discard(number)
         self.listener.tool()
 
-    def _aside(self, update: Mapping[str, Any]) -> None:
+    def _aside(self, update: Mapping[str, Any], item: Any) -> None:
+        self.show(item)
         if update.get("sessionUpdate") == "notice":
             title = update.get("title")
             if isinstance(title, str) and title.strip():
@@ -171,19 +181,21 @@ class Intake:
             title = message if isinstance(message, str) else "The agent is trying again."
             self.listener.retrying(title, Category.CONNECTION)
 
-    def _say(self, text: str) -> None:
+    def _say(self, text: str, item: Any) -> None:
         self.said = self.said or bool(text)
+        self.show(item)
         self.listener.text(text)
 
-    def _advise(self, text: str) -> None:
+    def _advise(self, text: str, item: Any) -> None:
+        self.show(item)
         title = text.strip().replace("**", "").removeprefix("Warning: ")
         if title:
             self.listener.advise(title, title)
 
     def _let_go(self) -> None:
-        opening, self._opening = self._opening, ""
-        if opening:
-            self._say(opening)
+        opening, self._opening = self._opening, None
+        if opening is not None:
+            self._say(*opening)
 
     # --- the end -------------------------------------------------------------------------------
 
@@ -195,32 +207,37 @@ class Intake:
         if record is not None:
             read = extension.decode(record)
             if isinstance(read, extension.Decoded) and read.record.severity is Severity.ERROR:
-                self.held.end(Terminal.ERROR)
+                self._withhold(self.held.end(Terminal.ERROR).withheld)
                 return RawFailure.from_record(record)
         return self._stopped(reply.fields.get("stopReason"))
 
     def lose(self) -> None:
         """The agent is gone: nothing that waited was an ending."""
         self._let_go()
-        for text in self.held.end(Terminal.OTHER).deliver:
-            self._say(text)
+        for shown in self.held.end(Terminal.OTHER).deliver:
+            self._say(*shown)
 
     def _failed(self, reply: Reply) -> End:
         raw = reply.raw()
-        is_its_echo = raw.message.endswith(self._opening.strip()) or raw.code == _AUTH_REQUIRED
-        if self._opening and is_its_echo:
-            self._opening = ""
+        opening = self._opening
+        if opening is not None and _is_echo(opening[0], raw):
+            self._opening = None
+            self._withhold((opening,))
         self._let_go()
-        self.held.end(Terminal.ERROR)
+        self._withhold(self.held.end(Terminal.ERROR).withheld)
         return self.refused or raw
+
+    def _withhold(self, held: tuple[tuple[str, Any], ...]) -> None:
+        self.withheld += tuple(item for _, item in held)
 
     def _stopped(self, reason: object) -> End:
         self._let_go()
         is_end = reason not in set(StopReason) - {StopReason.END_TURN}
         ended = self.held.end(Terminal.END_TURN if is_end else Terminal.OTHER)
-        for text in ended.deliver:
-            self._say(text)
+        for shown in ended.deliver:
+            self._say(*shown)
         if ended.failure is not None:
+            self._withhold(ended.withheld)
             return ended.failure
         refused = refusal.ended(reason, self.refused)
         if refused is not None:
@@ -229,7 +246,7 @@ class Intake:
             return Verdict.of(Kind.BUDGET_EXHAUSTED, _TOO_MANY_STEPS, rule="acp.max_turn_requests")
         if not is_end:
             return StopReason(str(reason))
-        if not self.said and not self.done:
+        if not self.said and not self.done and not self.is_command:
             return Verdict.of(Kind.EMPTY_RESPONSE, _NOTHING_SAID, rule="acp.silent_end_turn")
         return StopReason.END_TURN
 
@@ -237,6 +254,11 @@ class Intake:
 def _is_progress(record: Record) -> bool:
     """The agent's own retry.  Anything else it tells beside the answer is only to be read."""
     return record.severity is Severity.WARNING and ":notice:" not in record.id
+
+
+def _is_echo(text: str, raw: RawFailure) -> bool:
+    """Whether a message that was shown is the error that came after it."""
+    return raw.message.endswith(text.strip()) or raw.code == _AUTH_REQUIRED
 
 
 def _is_informational(update: Mapping[str, Any]) -> bool:

@@ -79,7 +79,6 @@ class Runtime:
     about: dict[str, Any] = field(factory=dict)
     """The agent's answer to `initialize`."""
     _connection: Connection | None = None
-    _serving: anyio.Event = field(factory=anyio.Event)
     _ears: dict[str, SessionEar] = field(factory=dict)
     _starting: anyio.Lock = field(factory=anyio.Lock)
     _tasks: TaskGroup | None = None
@@ -156,14 +155,14 @@ class Runtime:
         if connection is not None:
             with anyio.CancelScope(shield=True):
                 await connection.wire.kill()
-                await self._serving.wait()
+                await connection.over.wait()
 
     async def close(self) -> None:
         """Let the agent end by itself for a moment, then kill what is left."""
         connection = self._connection
         if connection is not None and not connection.lost:
             await connection.wire.close(_GOODBYE_S)
-            await self._serving.wait()
+            await connection.over.wait()
 
     async def _start(self) -> Connection:
         known = self.refusals.recall(self.command, self.wall())
@@ -176,26 +175,19 @@ class Runtime:
             await wire.start()
         except WireError as error:
             raise self._refused(error.raw, Phase.START) from error
-        self._serving = anyio.Event()
-        self._tasks.start_soon(self._serve, connection, self._serving)
+        self._tasks.start_soon(connection.serve)
         try:
             self.about = await self._initialize(connection)
         except BaseException:  # whoever waits may be cancelled; an agent without owner must not be
             with anyio.CancelScope(shield=True):
                 await wire.kill()
-                await self._serving.wait()
+                await connection.over.wait()
             raise
         self.generation += 1
         return connection
 
     def _connect(self, wire: Wire) -> Connection:
         return Connection(wire, self._on_notification, self._answer, self._on_question)
-
-    async def _serve(self, connection: Connection, serving: anyio.Event) -> None:
-        try:
-            await connection.serve()
-        finally:
-            serving.set()
 
     async def _initialize(self, connection: Connection) -> dict[str, Any]:
         bare = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False}

@@ -10,6 +10,7 @@ records have short tables of their own (`exits`, `typed`), walked before this.
 from __future__ import annotations
 
 import errno as errno_table
+from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
@@ -161,28 +162,30 @@ def gather(view: View, rules: RuleSet) -> Candidates:
 def _gather_structure(
     view: View, rules: RuleSet, found: Candidates, with_status: list[Sentence]
 ) -> None:
-    table = rules.rules
+    for indexes, trigger in _looked_up(view, rules, with_status):
+        for index in indexes:
+            found.add(index, Match(rules.rules[index], provider=True, trigger=trigger))
+
+
+def _looked_up(
+    view: View, rules: RuleSet, with_status: list[Sentence]
+) -> Iterator[tuple[tuple[int, ...], str]]:
+    """The rules that each fact, status, exception name and errno sets off."""
+    facts, nothing = rules.by_fact, ()
     for fact in view.contents.facts:
-        for index in rules.by_fact.get(fact, ()):
-            found.add(index, Match(table[index], provider=True, trigger=f"{fact[0]}={fact[1]}"))
+        if fact in facts:
+            yield facts[fact], f"{fact[0]}={fact[1]}"
     if view.wrapped_by_transport:
-        for index in rules.by_fact.get(("wrapper", "transport"), ()):
-            found.add(index, Match(table[index], provider=True, trigger="wrapper"))
+        yield facts.get(("wrapper", "transport"), nothing), "wrapper"
+    if view.raw.code is not None:
+        yield facts.get(("jsonrpc", str(view.raw.code)), nothing), f"code {view.raw.code}"
     for status in view.statuses(with_status):
-        for index in rules.by_status.get(status, ()):
-            found.add(index, Match(table[index], provider=True, trigger=f"status {status}"))
-    code = view.raw.code
-    if code is not None:
-        for index in rules.by_fact.get(("jsonrpc", str(code)), ()):
-            found.add(index, Match(table[index], provider=True, trigger=f"code {code}"))
+        yield rules.by_status.get(status, nothing), f"status {status}"
     for name in (*view.raw.exception_types, *_printed_types(view)):
-        bare = name.rpartition(".")[2].lower()
-        for index in rules.by_error.get(bare, ()):
-            found.add(index, Match(table[index], provider=True, trigger=name))
+        yield rules.by_error.get(name.rpartition(".")[2].lower(), nothing), name
     if view.raw.errno is not None:
         symbol = errno_table.errorcode.get(view.raw.errno, "")
-        for index in rules.by_errno.get(symbol, ()):
-            found.add(index, Match(table[index], provider=True, trigger=symbol))
+        yield rules.by_errno.get(symbol, nothing), symbol
 
 
 def _printed_types(view: View) -> list[str]:
@@ -213,16 +216,19 @@ def why_not(
 ) -> str:
     """Why this rule does not decide, or an empty text when nothing is against it."""
     rule = match.rule
+    against = ""
     if rule.scope is Scope.PROVIDER and not match.provider:
-        return "found only outside the field where this speaker puts provider errors"
-    if rule.speakers and view.speaker.family not in rule.speakers:
-        return f"not a wording of {view.speaker.family}"
-    if rule.surfaces and view.raw.surface not in rule.surfaces:
-        return f"not read on {view.raw.surface}"
-    if index in candidates.excluded:
-        return "its exception matched as well"
-    if rule.check and not CHECKS[rule.check](view):
-        return f"{rule.check} does not hold"
+        against = "found only outside the field where this speaker puts provider errors"
+    elif rule.speakers and view.speaker.family not in rule.speakers:
+        against = f"not a wording of {view.speaker.family}"
+    elif rule.surfaces and view.raw.surface not in rule.surfaces:
+        against = f"not read on {view.raw.surface}"
+    elif index in candidates.excluded:
+        against = "its exception matched as well"
+    elif rule.check and not CHECKS[rule.check](view):
+        against = f"{rule.check} does not hold"
+    if against:
+        return against
     if rule.kind is not None and forbidden.get(rule.kind, rule.priority - 1) >= rule.priority:
         return f"{rule.kind} is forbidden by a stronger rule"
     return ""

@@ -73,11 +73,13 @@ def waits_an_hour(view: View) -> bool:
 
 
 def waits_less_than_an_hour(view: View) -> bool:
+    """A wait is stated, and a throttle's."""
     wait = view.wait_s
     return wait is not None and wait < _HOUR_S
 
 
 def says_no_wait(view: View) -> bool:
+    """Nothing says how long to wait."""
     return view.wait_s is None
 
 
@@ -96,6 +98,7 @@ def names_a_day_quota(view: View) -> bool:
 
 
 def names_a_minute_quota(view: View) -> bool:
+    """A quota id or metric names a minute or less."""
     return _quota_names(view, _MINUTE)
 
 

@@ -32,10 +32,16 @@ _BEATS_AN_EXIT: Final = frozenset(
 """Kinds that stderr may name over a bare exit: terminal facts.  A transient wording may not: the
 process is dead all the same, and its ladder is the one of deaths."""
 
-_NOT_FOUND_CODES: Final = frozenset({127, 9009})
-_NOT_EXECUTABLE: Final = 126
+_NOT_FOUND: Final = Finding(Kind.AGENT_NOT_FOUND, "exit.command_not_found")
+_BY_CODE: Final = {
+    126: Finding(Kind.AGENT_START_FAILED, "exit.not_executable", Cause.PERMISSION),
+    127: _NOT_FOUND,
+    9009: _NOT_FOUND,
+}
+"""Codes of shells, POSIX and Windows, that found no program to run."""
 _SIGNAL_BASE, _SIGNALS = 128, 65
-_SIGKILL, _CRASHES = 9, frozenset({4, 5, 6, 7, 8, 11, 31})
+_CRASHES: Final = frozenset({4, 5, 6, 7, 8, 11, 31})
+"""SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS: the program's own fault."""
 
 
 def find_exit(view: View, walked: Finding) -> Finding:
@@ -43,21 +49,21 @@ def find_exit(view: View, walked: Finding) -> Finding:
     raw = view.raw
     if walked.kind in _BEATS_AN_EXIT and not walked.rule.startswith("status."):
         return walked
-    starting = view.context.phase in (Phase.START, Phase.HANDSHAKE)
-    signum = raw.signal
-    if signum is None and raw.exit_code is not None:
-        beyond = raw.exit_code - _SIGNAL_BASE
-        signum = beyond if 0 < beyond < _SIGNALS else None
-    if raw.exit_code in _NOT_FOUND_CODES and signum is None:
-        return Finding(Kind.AGENT_NOT_FOUND, "exit.command_not_found")
-    if raw.exit_code == _NOT_EXECUTABLE:
-        return Finding(Kind.AGENT_START_FAILED, "exit.not_executable", Cause.PERMISSION)
-    if starting:
+    number = ended_by_signal(raw.exit_code, raw.signal)
+    if number is None and raw.exit_code in _BY_CODE:
+        return _BY_CODE[raw.exit_code]
+    if view.context.phase in {Phase.START, Phase.HANDSHAKE}:
         return Finding(Kind.AGENT_START_FAILED, "exit.while_starting", Cause.EXIT)
-    if signum is None:
+    if number is None:
         return Finding(Kind.AGENT_DIED, "exit.code", Cause.EXIT)
-    if signum == _SIGKILL:
-        return Finding(Kind.AGENT_DIED, "exit.killed", Cause.SIGNAL)
-    if signum in _CRASHES:
+    if number in _CRASHES:
         return Finding(Kind.AGENT_DIED, "exit.crash", Cause.CRASH)
     return Finding(Kind.AGENT_DIED, "exit.signal", Cause.SIGNAL)
+
+
+def ended_by_signal(exit_code: int | None, signal: int | None) -> int | None:
+    """The signal that ended a process, in a shell's spelling (128 and the number) as well."""
+    if signal is not None or exit_code is None:
+        return signal
+    beyond = exit_code - _SIGNAL_BASE
+    return beyond if 0 < beyond < _SIGNALS else None

@@ -18,7 +18,9 @@ _HOSTS: Final = (
     rf"(?i)(?:https?|wss?)://(?:[^\s/@]*@)?(?P<url>{_DOTTED})"
     rf"|getaddrinfo(?: \w+)? (?P<dns>{_DOTTED})"
     rf"|host='(?P<pool>[^'\s]+)', port=(?P<port>\d+)"
-    rf"|(?:cannot connect to host|connect(?:ing|ion)? to|reach|resolve(?: host(?:name)?)?:?|request to|dial tcp:?(?: lookup)?|lookup|connect \w+|econn\w+|etimedout|enotfound|to server|peer) (?P<named>{_DOTTED})"
+    r"|(?:cannot connect to host|connect(?:ing|ion)? to|reach|resolve(?: host(?:name)?)?:?|peer"
+    r"|request to|dial tcp:?(?: lookup)?|lookup|connect \w+|econn\w+|etimedout|enotfound|to server)"
+    rf" (?P<named>{_DOTTED})"
 )
 
 
@@ -61,9 +63,12 @@ _COMMANDS: Final = (
     r"|(?:command not found|not found|introuvable): (?P<c>[\w@./\\:-]+)\s*$"
     r"|(?:^|: )(?:line \d+: )?(?P<d>[\w@./-]+): (?:command )?not found\s*$"
     r"|(?:failed|unable) to spawn(?: \w+){0,2} command:? (?P<e>\S+)"
-    r"|['\"]{1,2}(?P<f>[\w@./\\:-]+)['\"]{1,2}(?: is not recognized| 不是| n'est pas| no se reconoce| não é| は、?)"
+    r"|['\"]{1,2}(?P<f>[\w@./\\:-]+)['\"]{1,2}(?: is not recognized| 不是| n'est pas| no se"
+    r" reconoce| não é| は、?)"
     r"|der befehl ['\"](?P<g>[^'\"]+)['\"]|env: ['\"]?(?P<h>[^\s:'\"]+)['\"]?: no such file"
-    r"|no such file or directory: '(?P<i>[^']+)'|(?P<j>\b(?:claude|codex|gemini|opencode|goose|copilot|kiro-cli|qwen|node|npx|npm|bun|uvx?|python3?)) (?:was |is )?not (?:found|installed)"
+    r"|no such file or directory: '(?P<i>[^']+)'|(?P<j>\b(?:claude|codex|gemini|opencode"
+    r"|goose|copilot|kiro-cli|qwen|node|npx|npm|bun|uvx?|python3?)) (?:was |is )?not "
+    r"(?:found|installed)"
 )
 
 
@@ -78,15 +83,26 @@ def command(view: View) -> str:
 
 
 _BOILERPLATE: Final = (
-    r"(?i)^\W*$|^\s*at |^\s*\^|^node:|^npm (?:err!|error) (?:a complete log|code |syscall |path |dest |errno |[{}]|\s*$|this is|network (?:this|in most)|if you|404\s*$|404 note)"
-    r"|^please make sure you have the correct|^and the repository exists|^node\.js v\d|^\s*(?:code|errno|syscall|path|spawnargs):"
-    r"|^traceback |^\s*file \"|^<---|^-{3,}|^={3,}|^\[\d+:0x|^error:?\s*$|^args: |^elapsed: |^windows v|^bun v|^\s*\[cause\]|^instead change|^import |^\s*lines\.|^/\S+:\d+$|^resume this session|^claude --resume"
+    r"(?i)^\W*$|^\s*at |^\s*\^|^node:|^npm (?:err!|error) (?:a complete log|code |syscall "
+    r"|path |dest |errno |[{}]|\s*$|this is|network (?:this|in most)|if you|404\s*$|404"
+    r" note)"
+    r"|^please make sure you have the correct|^and the repository exists|^node\.js v\d"
+    r"|^\s*(?:code|errno|syscall|path|spawnargs):"
+    r"|^traceback |^\s*file \"|^<---|^-{3,}|^={3,}|^\[\d+:0x|^error:?\s*$|^args: "
+    r"|^elapsed: |^windows v|^bun v|^\s*\[cause\]|^instead change|^import |^\s*lines\."
+    r"|^/\S+:\d+$|^resume this session|^claude --resume"
 )
 _SAYS_WHY: Final = (
-    r"(?i)\b(?:error|fatal|failed|cannot|could not|couldn't|unable|denied|refused|not found|no such|missing|requires?|unsupported|not supported|invalid|timed out"
-    r"|panic|exception|out of memory|killed|enoent|eacces|eperm|enotempty|e404|econn\w+|etimedout|enotfound|eai_again|permission|resolve|unexpected)\b"
+    r"(?i)\b(?:error|fatal|failed|cannot|could not|couldn't|unable|denied|refused|not"
+    r" found|no such|missing|requires?|unsupported|not supported|invalid|timed out"
+    r"|panic|exception|out of memory|killed|enoent|eacces|eperm|enotempty|e404|econn\w+"
+    r"|etimedout|enotfound|eai_again|permission|resolve|unexpected)\b"
 )
-_TRANSPORT: Final = r"(?i)\bssh: |\bcould not resolve\b|\beai_again\b|\benotfound\b|\beconn\w+\b|\betimedout\b|\bpermission denied \(publickey|\bnetwork\b.{0,40}(?:failed|unreachable)|\bcertificate\b"
+_TRANSPORT: Final = (
+    r"(?i)\bssh: |\bcould not resolve\b|\beai_again\b|\benotfound\b|\beconn\w+\b"
+    r"|\betimedout\b|\bpermission denied \(publickey|\bnetwork\b.{0,40}(?:failed"
+    r"|unreachable)|\bcertificate\b"
+)
 _NPM_PREFIX: Final = (
     r"(?i)^npm (?:err!|error) (?:code |[a-z]+ )?|^(?:fatal|error|stderr|fatal error): "
 )

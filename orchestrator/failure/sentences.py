@@ -21,22 +21,37 @@ _ENVELOPES: Final = (
     # Tags and marks that a terminal interface puts in front.
     r"^\[[\w ./-]{1,40}\]:? ",
     r"^[\s*\[✕✗✘■⚠❌🥲•·|>\"'`(]+",
-    r"^(?:an? )?(?:(?:internal|api|codex|chat|openai|anthropic|gemini|deepseek|acp|agent|stream|protocol|unhandled|fatal|unexpected) )*"
-    r"(?:error|exception)(?: \(?-?\d{3,5}\)?| code:? -?\d+| details)?(?: -)?(?::|,| -) ?",
+    (
+        r"^(?:an? )?(?:(?:internal|api|codex|chat|openai|anthropic|gemini|deepseek|acp|agent"
+        r"|stream|protocol|unhandled|fatal|unexpected) )*"
+        r"(?:error|exception)(?: \(?-?\d{3,5}\)?| code:? -?\d+| details)?(?: -)?(?::|,| -) ?"
+    ),
     r"^error -\d{5} ",
     r"^(?:[\w$]+\.)*\w+(?:error|exception|failure|timeout)\b(?: \[[\w.]+\])?(?::| -) ",
     r"^encountered an error in the response stream: ",
     r"^stream disconnected before completion: ",
-    r"^(?:error sending prompt|error running remote compact task|ran into this error|kiro is having trouble responding right now"
-    r"|error invoking the model|error from llm provider|api request failed|api returned an error|model call failed|execution failed"
-    r"|failed to send the request|error details|api validation failed|an unknown error occurred|message)"
-    r"(?: \(attempt \d+/\d+\))?: ?",
+    (
+        r"^(?:error sending prompt|error running remote compact task|ran into this error|kiro"
+        r" is having trouble responding right now"
+        r"|error invoking the model|error from llm provider|api request failed|api returned an"
+        r" error|model call failed|execution failed"
+        r"|failed to send the request|error details|api validation failed|an unknown error"
+        r" occurred|message)"
+        r"(?: \(attempt \d+/\d+\))?: ?"
+    ),
     r"^event: error(?: data:?)?",
     r"^(?:request rejected|api error|error) \(?[1-5]\d\d\)?(?: ?-)? ?",
-    r"^(?:got status|http(?:/[\d.]+)?(?: status)?|status(?: code)?|error code|unexpected status|api returned unexpected status code):? \(?[1-5]\d\d\)?"
-    r"(?: (?:bad request|unauthorized|forbidden|not found|too many requests|internal server error|bad gateway|service unavailable|gateway time-?out))?(?: ?[:.-])* ?",
+    (
+        r"^(?:got status|http(?:/[\d.]+)?(?: status)?|status(?: code)?|error code|unexpected"
+        r" status|api returned unexpected status code):? \(?[1-5]\d\d\)?"
+        r"(?: (?:bad request|unauthorized|forbidden|not found|too many requests|internal"
+        r" server error|bad gateway|service unavailable|gateway time-?out))?(?: ?[:.-])* ?"
+    ),
     r"^\(?[45]\d\d\)?(?:[ :-]+|$)",
-    r"^(?:an )?error occurred \(\w+\) when calling the \w+ operation(?: \(reached max retries: \d+\))?: ",
+    (
+        r"^(?:an )?error occurred \(\w+\) when calling the \w+ operation(?: \(reached max"
+        r" retries: \d+\))?: "
+    ),
     r"^(?-i:[A-Z]{3,}(?:_[A-Z]+)+): ",
     # Where in the request the fault is: of use to the agent's author only.
     r"^messages\.\d+(?:\.\w+)*(?: ?\w+\.\w+(?:\.\w+)*)?: ",
@@ -44,9 +59,15 @@ _ENVELOPES: Final = (
 """What stands in front of the sentence and says nothing that the sentence does not."""
 
 _TAILS: Final = (
-    r"[ ·(]*\bretrying (?:in|after|with) [^.]*(?:\d+\.\d+[^.]*)?(?:\.\.\.|…|\.)?(?: ?\(?attempt \d+(?:/| of )\d+\)?)?\)?\.*$",
+    (
+        r"[ ·(]*\bretrying (?:in|after|with) [^.]*(?:\d+\.\d+[^.]*)?(?:\.\.\.|…|\.)?(?:"
+        r" ?\(?attempt \d+(?:/| of )\d+\)?)?\)?\.*$"
+    ),
     r" ?\(attempt \d+(?:/| of )\d+\)",
-    r"[( ]*\b(?:request|req|conversation|trace|correlation)[ _-]?id\b['\" ]*[:=] ?['\"]?[\w:.-]{4,}['\")]*",
+    (
+        r"[( ]*\b(?:request|req|conversation|trace|correlation)[ _-]?id\b['\" ]*[:=]"
+        r" ?['\"]?[\w:.-]{4,}['\")]*"
+    ),
     r",? ?\(?cf-ray: [\w-]+\)?",
     r",? url: \S+",
     r" ?\((?:http )?status(?: code)?: ?\w+\)| ?\(http \d{3}\)",
@@ -57,11 +78,19 @@ _TAILS: Final = (
 
 _DROPPED: Final = (
     # Advice that fits one program: its commands, keys and settings.
-    r"(?:^|[\s'\"`(])/(?:login|model|compact|clear|usage|new|resume|status|quit|logout|auth|help|mcp|config)\b",
-    r"\bdouble press esc\b|\bpress esc\b|\bverbose: ?`?true\b|\brun codex resume\b|\b[A-Z]{3,}(?:_[A-Z]+)+ environment variable\b",
-    r"\bset (?:the )?environment variable\b|\benvironment variable pointing\b|\bprocess\.env\b|\bsteer\(\) or followup\(\)",
+    (
+        r"(?:^|[\s'\"`(])/(?:login|model|compact|clear|usage|new|resume|status|quit|logout"
+        r"|auth|help|mcp|config)\b"
+    ),
+    r"\bdouble press esc\b|\bpress esc\b|\bverbose: ?`?true\b|\brun codex resume\b",
+    r"\b[A-Z]{3,}(?:_[A-Z]+)+ environment variable\b",
+    r"\bset (?:the )?environment variable\b|\benvironment variable pointing\b",
+    r"\bprocess\.env\b|\bsteer\(\) or followup\(\)",
     # Where to read on, and what a wrapper says about every error.
-    r"^(?:for (?:more )?(?:information|details)|to learn more|learn more|see also|see|read more|documentation|please refer to|visit|browse to|to monitor)\b.*https?://",
+    (
+        r"^(?:for (?:more )?(?:information|details)|to learn more|learn more|see also|see|read"
+        r" more|documentation|please refer to|visit|browse to|to monitor)\b.*https?://"
+    ),
     r"^\W*https?://\S+$",
     r"^please retry if you think this is a transient or recoverable error",
     r"^\W*(?:grpc )?status: ?\w+\W*$|^\W*exit code: -?\d+\W*$|^\W*unknown error\W*$",
@@ -76,13 +105,18 @@ _WHEN: Final = (
 """A sentence that says when is never left out."""
 
 _TRACE: Final = (
-    r"(?is)(?:\n\s*at (?:async )?[\w$.<>\[\] /]{1,120} ?\(.*|\n\s*at (?:async )?(?:file://|node:|/|[A-Za-z]:\\|[\w./-]+:\d+:\d+).*"
+    r"(?is)(?:\n\s*at (?:async )?[\w$.<>\[\] /]{1,120} ?\(.*|\n\s*at (?:async )?(?:file://"
+    r"|node:|/|[A-Za-z]:\\|[\w./-]+:\d+:\d+).*"
     r"|\s+at (?:async )?(?:[\w$.<>\[\]]{1,80} \()?(?:file://|node:|[\w./-]+:\d+:\d+).*"
-    r"|\s*\btraceback \(most recent call last\):.*|\s*\blocation:\s+crates/.*|\s*\bstack(?:trace)?: .*|\s*-----? native stack trace.*"
+    r"|\s*\btraceback \(most recent call last\):.*|\s*\blocation:\s+crates/.*|\s*\bstack"
+    r"(?:trace)?: .*|\s*-----? native stack trace.*"
     r"|\n *(?:message|name|code|\$fault|\$metadata|errno|syscall): .*|\n +\[cause\]: .*)"
 )
 
-_URL: Final = r"\b(?:https?|wss?|ftp|file)://(?:[^\s/@\"'<>]*@)?([^\s/?#\"'()<>\[\]{}|\\,]+)[^\s\"'()<>\[\]{}|\\]*"
+_URL: Final = (
+    r"\b(?:https?|wss?|ftp|file)://(?:[^\s/@\"'<>]*@)?"
+    r"([^\s/?#\"'()<>\[\]{}|\\,]+)[^\s\"'()<>\[\]{}|\\]*"
+)
 _PATH: Final = r"(^|[\s\"'(=:\[`])(?:~|\.\.?)?(?:/[\w.@+~ -]{0,0}[\w.@+~-]+)+/([\w.@+~-]+)/?"
 _WINDOWS_PATH: Final = r"\b[A-Za-z]:\\+(?:[^\\\s\"'<>|:*?]+\\+)+([^\\\s\"'<>|:*?]+)"
 _REQUEST_ID: Final = r"(?i)\b(?:request|req)[ _-]?id\b['\" ]*[:=] ?['\"]?([\w:.-]{4,64})"
@@ -90,7 +124,11 @@ _REQUEST_ID: Final = r"(?i)\b(?:request|req)[ _-]?id\b['\" ]*[:=] ?['\"]?([\w:.-
 
 @cache
 def _engine(patterns: tuple[str, ...]) -> Any:
-    return compile_text("(?i)" + "|".join(f"(?:{p})" for p in patterns))
+    return compile_text(_joined(patterns))
+
+
+def _joined(patterns: tuple[str, ...]) -> str:
+    return "(?i)" + "|".join(f"(?:{p})" for p in patterns)
 
 
 @cache
@@ -115,19 +153,16 @@ def request_id(text: str) -> str:
 
 
 def readable(text: str) -> str:
-    """The sentences inside a text, redacted; empty when only envelopes and diagnostics were there."""
-    raw = text[:MAX_READ].encode("utf-8", "replace")
-    cut = _one(_TRACE).search(raw)
-    if cut is not None and raw[: cut.start()].strip():
-        raw = raw[: cut.start()]
+    """The sentences inside a text, redacted; empty when there were only envelopes."""
+    raw = scrub(text[:MAX_READ]).encode("utf-8", "replace")
+    if b"\n" in raw or b" at " in raw or b"stack" in raw:
+        cut = _one(_TRACE).search(raw)
+        if cut is not None and raw[: cut.start()].strip():
+            raw = raw[: cut.start()]
     flat = _paragraphs(raw.decode("utf-8", "replace"))
-    kept = [
-        _trimmed(s) + (" ·" if s.endswith("·") else "")
-        for s in sentences(flat)
-        if not _is_dropped(s)
-    ]
-    clean = scrub(" ".join(s for s in kept if s.strip(" ·")))
-    return _balanced(_trimmed(without_places(clean)))
+    kept = [_kept(sentence) for sentence in sentences(flat)]
+    clean = " ".join(s for s in kept if s.strip(" ·"))
+    return _balanced(_trimmed(without_places(clean), _noticed(clean)))
 
 
 def _paragraphs(text: str) -> str:
@@ -140,23 +175,52 @@ def _paragraphs(text: str) -> str:
     return " ".join(blocks)
 
 
-_ENDS: Final = frozenset(".!?:;,…。！？({[")
+_ENDS: Final = frozenset(".!?:;,…\u3002\uff01\uff1f({[")
 
 
-def _is_dropped(sentence: str) -> bool:
-    raw = sentence.encode("utf-8", "replace")
-    return bool(_engine(_DROPPED).search(raw)) and not _engine((_WHEN,)).search(raw)
+def _kept(sentence: str) -> str:
+    """One sentence as it may stay; empty when it goes."""
+    noticed = _noticed(sentence)
+    if _DROP in noticed and _SAYS_WHEN not in noticed:
+        return ""
+    return _trimmed(sentence, noticed) + (" ·" if sentence.endswith("·") else "")
 
 
-def _trimmed(text: str) -> str:
+_DROP, _SAYS_WHEN, _IN_ENVELOPE, _WITH_TAIL = range(4)
+
+
+@cache
+def _notices() -> Any:
+    """One set for the four questions about a sentence, because most answers are no."""
+    import re2  # noqa: PLC0415 - importing the package must not load the engine
+
+    options = re2.Options()
+    options.log_errors = False
+    options.never_capture = True
+    options.max_mem = _MEMORY
+    notices = re2.Set.SearchSet(options)
+    for patterns in (_DROPPED, (_WHEN,), _ENVELOPES, _TAILS):
+        notices.Add(_joined(patterns))
+    notices.Compile()
+    return notices
+
+
+_MEMORY: Final = 64 << 20
+
+
+def _noticed(text: str) -> list[int]:
+    return _notices().Match(text.encode("utf-8", "replace")) or []
+
+
+def _trimmed(text: str, noticed: list[int]) -> str:
     """Without what stands in front of the sentence and behind it."""
-    raw = text.encode("utf-8", "replace")
-    for _ in range(_MAX_ENVELOPES):
+    raw = whole = text.encode("utf-8", "replace")
+    for _ in range(_MAX_ENVELOPES if _IN_ENVELOPE in noticed else 0):
         found = _engine(_ENVELOPES).search(raw)
-        if found is None or found.start() > 0 or found.end() == 0:
+        if found is None or found.end() == 0 or raw.startswith(b"[REDACTED"):
             break
         raw = raw[found.end() :]
-    for _ in range(_MAX_TAILS):
+    for _ in range(_MAX_TAILS if _WITH_TAIL in noticed or raw is not whole else 0):
         shorter = _engine(_TAILS).sub(b"", raw)
         if shorter == raw:
             break
@@ -178,12 +242,19 @@ def _balanced(words: str) -> str:
     return words
 
 
-_SENTENCE_END: Final = r"[.!?][)'\"]?\s+|[。！？]| · |\n"
-_ABBREVIATION: Final = r"(?i)(?:\b(?:e\.g|i\.e|etc|vs|no|inc|approx|jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|nov|dec)|\b[a-z]|\.\.)\.\s*$"
+_SENTENCE_END: Final = r"[.!?][)'\"]?\s+|[\x{3002}\x{ff01}\x{ff1f}]| · |\n"
+_ENDINGS: Final = (". ", "! ", "? ", "。", "\uff01", "\uff1f", " · ", "\n", ") ", "' ", '" ')
+"""One of these stands in every text of more than one sentence."""
+_ABBREVIATION: Final = (
+    r"(?i)(?:\b(?:e\.g|i\.e|etc|vs|no|inc|approx|jan|feb|mar|apr|jun|jul|aug|sep|sept|oct"
+    r"|nov|dec)|\b[a-z]|\.\.)\.\s*$"
+)
 
 
 def sentences(text: str) -> list[str]:
     """A text cut into sentences; an abbreviation or a lower-case letter behind the dot joins."""
+    if not any(end in text for end in _ENDINGS):
+        return [text.strip()] if text.strip() else []
     raw = text.encode("utf-8", "replace")
     parts: list[str] = []
     start = 0
@@ -219,11 +290,26 @@ _SHORTEST: Final = 12
 """Characters of a sentence that says something; `Sorry.` does not."""
 
 _EMPTY_WORDS: Final = (
-    r"^(?:an? )?(?:internal |unknown |unexpected |api |server |http |provider |upstream |the )*(?:error|failure|exception)(?: occurred)?[ .:!]*$",
-    r"^(?:request )?(?:failed|error|rejected)(?: with)?(?: http)?(?: status)?(?: code)?:? ?\d{3}[.]?$",
-    r"^exceeded retry limit, last status: .*$|^unexpected status \d{3}.*$|^(?:http )?(?:error|status)(?: code)?:? ?\d{3}.*$",
-    r"^(?:bad request|unauthorized|forbidden|not found|payment required|too many requests|internal server error|bad gateway|service unavailable|gateway time-?out|method not allowed)[.]?$",
-    r"^(?:invalid (?:params|request|argument)|overloaded|resource (?:has been )?exhausted|rate limit (?:reached|exceeded|hit|error)|provider returned error|access denied|permission denied)[.]?$",
+    (
+        r"^(?:an? )?(?:internal |unknown |unexpected |api |server |http |provider |upstream "
+        r"|the )*(?:error|failure|exception)(?: occurred)?[ .:!]*$"
+    ),
+    (
+        r"^(?:request )?(?:failed|error|rejected)(?: with)?(?: http)?(?: status)?(?: code)?:?"
+        r" ?\d{3}[.]?$"
+    ),
+    r"^exceeded retry limit, last status: .*$|^unexpected status \d{3}.*$",
+    r"^(?:http )?(?:error|status)(?: code)?:? ?\d{3}.*$",
+    (
+        r"^(?:bad request|unauthorized|forbidden|not found|payment required|too many requests"
+        r"|internal server error|bad gateway|service unavailable|gateway time-?out|method not"
+        r" allowed)[.]?$"
+    ),
+    (
+        r"^(?:invalid (?:params|request|argument)|overloaded|resource (?:has been )?exhausted"
+        r"|rate limit (?:reached|exceeded|hit|error)|provider returned error|access denied"
+        r"|permission denied)[.]?$"
+    ),
     r"^[^\p{L}]*$",
     r"^\S*(?:[a-z][A-Z]|_)\S*$",
 )
@@ -233,7 +319,7 @@ _EMPTY_WORDS: Final = (
 def says_nothing(text: str) -> bool:
     """No person learns anything from this text: a status, a symbol, `internal error`."""
     raw = text.encode("utf-8", "replace")
-    empty = compile_cased(_EMPTY_WORDS)
+    empty = _cased(_EMPTY_WORDS)
     return bool(empty.search(raw)) or bool(_one(_SYMBOLS).search(raw))
 
 
@@ -241,6 +327,6 @@ _SYMBOLS: Final = r"\b[A-Z][a-z]+[A-Z]\w*(?:Exception|Error|Failure)\b"
 
 
 @cache
-def compile_cased(patterns: tuple[str, ...]) -> Any:
+def _cased(patterns: tuple[str, ...]) -> Any:
     *worded, symbol = patterns
     return compile_text("(?i:" + "|".join(worded) + f")|{symbol}")

@@ -33,89 +33,29 @@ _MAX_PAIRS: Final = 200
 _MAX_DIGITS: Final = 10
 """Longer runs of digits are ids."""
 
-_SENTENCE_KEYS: Final = frozenset(
-    [
-        "message",
-        "msg",
-        "detail",
-        "details",
-        "error",
-        "errormessage",
-        "errordescription",
-        "description",
-        "reason",
-        "title",
-        "raw",
-        "body",
-        "cause",
-        "stderr",
-        "text",
-        "exception",
-        "errors",
-        "errormsg",
-        "errmsg",
-        "userfacingsessionerrormessage",
-        "additionaldetails",
-        "localizedmessage",
-        "statustext",
-        "failure",
-        "summary",
-        "suggestion",
-        "responsebody",
-        "data",
-        "warning",
-        "explanation",
-        "err",
-    ]
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_SENTENCE_KEYS: Final = _words(
+    "message msg detail details error errormessage errordescription description reason title "
+    "raw body cause stderr text exception errors errormsg errmsg userfacingsessionerrormessage "
+    "additionaldetails localizedmessage statustext failure summary suggestion responsebody data "
+    "warning explanation err"
 )
 """Fields in which somebody explains something."""
 
-_ECHO_KEYS: Final = frozenset(
-    [
-        "prompt",
-        "messages",
-        "content",
-        "input",
-        "history",
-        "request",
-        "conversation",
-        "tools",
-        "arguments",
-        "stack",
-        "traceback",
-        "requestbodyvalues",
-        "requestbody",
-        "parameters",
-        "params",
-        "headers",
-        "responseheaders",
-        "command",
-        "args",
-        "cwd",
-        "env",
-        "output",
-        "transcript",
-        "user",
-        "sessionid",
-        "requestid",
-    ]
+_ECHO_KEYS: Final = _words(
+    "prompt messages content input history request conversation tools arguments stack traceback "
+    "requestbodyvalues requestbody parameters params headers responseheaders command args cwd "
+    "env output transcript user sessionid requestid"
 )
 """Fields that repeat the user's or the model's words, or say nothing: never searched."""
 
 
-_SYMBOL_KEYS: Final = frozenset(
-    [
-        "code",
-        "errno",
-        "type",
-        "name",
-        "errortype",
-        "errorname",
-        "errorkind",
-        "errorcode",
-        "status",
-        "grpcstatus",
-    ]
+_SYMBOL_KEYS: Final = _words(
+    "code errno type name errortype errorname errorkind errorcode status grpcstatus"
 )
 """Fields whose value is a symbol: one word that names an error."""
 

@@ -91,7 +91,8 @@ HINT_RULE: Final = "hint.wording"
 
 HINT_WORDING: Final = (
     # A word that opens a time, and a time behind it; or any text of another script with a digit.
-    r"(?:\br[eé]?tr|\btry|\bre-?set|\brefresh|\brenew|\breplenish|regain|restored|lifted|unlock|\bwait"
+    r"(?:\br[eé]?tr|\btry|\bre-?set|\brefresh|\brenew|\breplenish|regain|restored|lifted"
+    r"|unlock|\bwait"
     r"|back(?:ing)?[ -]?off|sleeping|reconnect|next attempt|available|\bresum|come back|again"
     r"|until|delay|intent|tent[ae]|versuch|wiederhol|riprov|nouvelle|[|])"
     r".*(?:\d|tomorrow|today|midnight|noon|\ban? |\bone\b)"

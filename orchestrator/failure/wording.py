@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from attrs import frozen
 
 from orchestrator.failure.compare import rejected_model
-from orchestrator.failure.kinds import Kind
+from orchestrator.failure.exits import ended_by_signal
+from orchestrator.failure.kinds import KINDS, Kind
 from orchestrator.failure.places import command, host, why
 from orchestrator.failure.raw import Surface
 from orchestrator.failure.redact import one_line, scrub
@@ -70,7 +71,10 @@ TITLES: Final[Mapping[Kind, Title]] = MappingProxyType(
             "The selected model is not available right now. Try again, or select another model."
         ),
         Kind.MODEL_LIST_UNAVAILABLE: Title(
-            "The list of models could not be loaded. Try again; if it keeps happening, sign in again.",
+            (
+                "The list of models could not be loaded. Try again; if it keeps happening, sign in"
+                " again."
+            ),
             _OURS,
         ),
         Kind.EMPTY_RESPONSE: Title("The model gave no answer. Try again."),
@@ -114,7 +118,8 @@ TITLES: Final[Mapping[Kind, Title]] = MappingProxyType(
         ),
         Kind.ACCESS_DENIED: Title("The account is not allowed to do this.", enough=4),
         Kind.CREDENTIAL_PROPAGATION: Title(
-            "The credentials were not accepted, usually because they are new and not known everywhere "
+            "The credentials were not accepted, usually because they are new and not known"
+            " everywhere "
             "yet. Try again; if it keeps happening, refresh them.",
             _OURS,
         ),
@@ -152,7 +157,8 @@ TITLES: Final[Mapping[Kind, Title]] = MappingProxyType(
         Kind.UNSUPPORTED: Title("The agent or the model does not support this operation."),
         Kind.CONNECTION_LOST: Title("Could not reach {host}. Try again.", _OURS),
         Kind.TLS_FAILURE: Title(
-            "No secure connection to {host}: its certificate was not accepted. Check the certificate "
+            "No secure connection to {host}: its certificate was not accepted. Check the"
+            " certificate "
             "settings and any proxy in between.",
             _OURS,
         ),
@@ -211,7 +217,10 @@ _CAUSED: Final[Mapping[tuple[Kind, Cause], str]] = MappingProxyType(
         (
             Kind.CONNECTION_LOST,
             Cause.REFUSED,
-        ): "Connection refused by {host}. Try again; if it keeps happening, check that it is running.",
+        ): (
+            "Connection refused by {host}. Try again; if it keeps happening, check that it is"
+            " running."
+        ),
         (Kind.CONNECTION_LOST, Cause.RESET): "The connection to {host} was reset. Try again.",
         (Kind.CONNECTION_LOST, Cause.CLOSED): "The connection to {host} was lost. Try again.",
         (
@@ -295,7 +304,8 @@ def worded(view: View, finding: Finding) -> Verdict:
     """Fill a verdict: the finding decides, this only words it."""
     kind = finding.kind
     model = rejected_model(view) if kind in _NAMES_A_MODEL else ""
-    theirs, whole = _theirs(view, finding)
+    wanted = TITLES[kind].words is not Words.OURS
+    theirs, whole = _theirs(view, finding) if wanted else ("", "")
     title, details = _title(view, finding, theirs, whole, model)
     hint = view.hint
     return Verdict.of(
@@ -304,7 +314,7 @@ def worded(view: View, finding: Finding) -> Verdict:
         transient=True if kind is Kind.COMPACTION_FAILED and finding.transient else None,
         cause=finding.cause,
         details=details,
-        raw_detail="" if theirs and title == theirs else one_line(_frame(view)),
+        raw_detail=_log_line(view, finding, said=bool(theirs) and title == theirs),
         retry_after_s=view.wait_s,
         resets_at=hint.resets_at,
         resets_in_s=hint.resets_in_s,
@@ -329,7 +339,7 @@ def _theirs(view: View, finding: Finding) -> tuple[str, str]:
     whole = readable(said.original)
     if says_nothing(whole) or (len(whole.split()) < 2 and not _dense(whole)):  # noqa: PLR2004
         return "", ""
-    identity = request_id(said.original)
+    identity = request_id(said.original) if b"id" in said.plain else ""
     if identity and len(whole) + len(identity) + 16 <= MAX_TITLE:
         whole = f"{whole} (request id: {scrub(identity)})"
     return shortened(whole, MAX_TITLE), whole
@@ -408,10 +418,7 @@ def _with_reason(ours: str, view: View, finding: Finding, theirs: str) -> tuple[
         and finding.kind is Kind.AGENT_DIED
         and finding.cause in {Cause.EXIT, Cause.SIGNAL, None}
     ):
-        number = raw.signal
-        code = raw.exit_code
-        if number is None and code is not None and 128 < code < 193:  # noqa: PLR2004 - a shell's spelling
-            number = code - 128
+        number, code = ended_by_signal(raw.exit_code, raw.signal), raw.exit_code
         if number is not None:
             name = _SIGNAL_NAMES.get(number, f"signal {number}")
             memory = ", often because the machine is short of memory" if number == 9 else ""  # noqa: PLR2004
@@ -439,8 +446,17 @@ def _provider_said(view: View, finding: Finding) -> bool:
     return surface is Surface.TEXT_CHUNK and finding.kind is not Kind.NOT_A_FAILURE
 
 
+def _log_line(view: View, finding: Finding, *, said: bool) -> str:
+    """The failure as it arrived, redacted on one line; empty when the title already says it."""
+    if said or not KINDS[finding.kind].is_failure:
+        return ""
+    frame = _frame(view)
+    only = next(iter(frame.values())) if len(frame) == 1 else None
+    return one_line(only if isinstance(only, str) else frame)
+
+
 def _frame(view: View) -> dict[str, Any]:
-    """The failure as it arrived, for the log; headers stay out, bodies are cut by the log's line."""
+    """The failure as it arrived, for the log; headers stay out, long texts are cut."""
     raw = view.raw
     frame: dict[str, Any] = {
         "code": raw.code,

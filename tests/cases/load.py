@@ -20,35 +20,31 @@ def load(name):
     return [json.loads(line) for line in (HERE / name).read_text("utf-8").splitlines() if line]
 
 
+def _exit(given):
+    number = given.get("signal")
+    if isinstance(number, str):
+        number = int(signal.Signals[number])
+    return RawFailure.exit(given.get("exit_code"), signal=number, stderr=given.get("stderr"))
+
+
+_CONSTRUCTORS = {
+    "acp_error": lambda g: RawFailure.acp_error(g.get("code"), g.get("message"), g.get("data")),
+    "http": lambda g: RawFailure.http(g.get("status"), g.get("headers"), g.get("body")),
+    "exception": lambda g: RawFailure.exception_text(g.get("text"), type_name=g.get("type", "")),
+    "exit": _exit,
+    "stderr": lambda g: RawFailure.from_stderr(g.get("stderr")),
+    "text_chunk": lambda g: RawFailure.text_chunk(g.get("text"), message_id=g.get("messageId")),
+    "record": RawFailure.from_record,
+    "envelope": RawFailure.from_envelope,
+}
+
+
 def raw_failure(case):
-    given = case["input"]
-    match case["surface"]:
-        case "acp_error":
-            return RawFailure.acp_error(given.get("code"), given.get("message"), given.get("data"))
-        case "http":
-            return RawFailure.http(given.get("status"), given.get("headers"), given.get("body"))
-        case "exception":
-            return RawFailure.exception_text(given.get("text"), type_name=given.get("type", ""))
-        case "exit":
-            number = given.get("signal")
-            if isinstance(number, str):
-                number = int(signal.Signals[number])
-            return RawFailure.exit(
-                given.get("exit_code"), signal=number, stderr=given.get("stderr")
-            )
-        case "stderr":
-            return RawFailure.from_stderr(given.get("stderr"))
-        case "text_chunk":
-            return RawFailure.text_chunk(given.get("text"), message_id=given.get("messageId"))
-        case "record":
-            return RawFailure.from_record(given)
-        case "envelope":
-            return RawFailure.from_envelope(given)
-    raise ValueError(case["surface"])
+    return _CONSTRUCTORS[case["surface"]](case["input"])
 
 
 def context(case):
-    given = case["input"]
+    given = case["input"] if isinstance(case["input"], dict) else {}
     models = given.get("advertised_models")
     return Context(
         advertised_models=tuple(models) if models is not None else None,

@@ -156,7 +156,8 @@ RULES: Final[tuple[Rule, ...]] = (
         Step.SHAPE,
         Kind.REQUEST_TOO_LARGE,
         r"\brequest(?: body| entity| payload)?(?: is| size)? too (?:large|big)\b",
-        r"\brequest (?:body |payload )?size (?:exceeds|is over|limit)\b|\bexceeds \d+ ?[mk]i?b limit\b",
+        r"\brequest (?:body |payload )?size (?:exceeds|is over|limit)\b",
+        r"\bexceeds \d+ ?[mk]i?b limit\b",
         r"\brequest_too_large\b|\bpayload (?:is )?too (?:large|big)\b|\bentity too large\b",
         r"\brequest (?:body |size )?exceeds (?:the )?(?:maximum|max|limit|size)\b",
         r"\bcontent too large\b|\bbody exceeded \d+|\brequest exceeds the maximum size\b",
@@ -374,7 +375,8 @@ RULES: Final[tuple[Rule, ...]] = (
         Step.ACCESS,
         Kind.ACCESS_DENIED,
         (
-            r"\b(?:unsupported|restricted) (?:countr(?:y|ies)|regions?|territor(?:y|ies)|locations?)"
+            r"\b(?:unsupported|restricted) (?:countr(?:y|ies)|regions?|territor(?:y|ies)"
+            r"|locations?)"
             r"\b|\b(?:country|region|territory|location)\b.{0,40}(?:not (?:supported|available"
             r"|allowed)|unsupported|blocked|restricted)"
         ),

@@ -53,7 +53,7 @@ def compile_rules(documents: Iterable[tuple[str, Mapping[str, Any] | None]]) -> 
     """Compile the rules of several files, each as (name, decoded TOML), with the built-in ones.
 
     A document that is None could not be read: it drops out with one warning.  Raises BadRulesError
-    with all problems when anything in the others is wrong, so that the rules in force stay in force.
+    with all problems when anything in the others is wrong, so that the old rules stay in force.
     """
     warnings: list[str] = []
     problems: list[str] = []

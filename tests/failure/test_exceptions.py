@@ -1,0 +1,165 @@
+"""Live exceptions: types and errno decide, text only where there is neither."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import ssl
+
+import aiohttp
+import anyio
+import httpx
+import pytest
+
+from orchestrator.failure.classify import classify
+from orchestrator.failure.kinds import Kind
+from orchestrator.failure.raw import RawFailure
+from orchestrator.failure.verdict import Cause, Context, Phase
+
+
+def read(error, **context):
+    return classify(RawFailure.exception(error), context=Context(**context))
+
+
+def chained(outer, inner):
+    outer.__cause__ = inner
+    return outer
+
+
+LOST = [
+    (ConnectionRefusedError(errno.ECONNREFUSED, "x"), Cause.REFUSED),
+    (ConnectionResetError(errno.ECONNRESET, "x"), Cause.RESET),
+    (ConnectionAbortedError(errno.ECONNABORTED, "x"), Cause.RESET),
+    (OSError(errno.ETIMEDOUT, "x"), Cause.TIMEOUT),
+    (OSError(errno.EHOSTUNREACH, "x"), Cause.UNREACHABLE),
+    (OSError(errno.ENETUNREACH, "x"), Cause.UNREACHABLE),
+    (socket.gaierror(-2, "Name or service not known"), Cause.DNS),
+    (TimeoutError(), Cause.TIMEOUT),
+    (httpx.ConnectTimeout("x"), Cause.TIMEOUT),
+    (httpx.ReadTimeout("x"), Cause.TIMEOUT),
+    (httpx.PoolTimeout("x"), Cause.TIMEOUT),
+    (httpx.RemoteProtocolError("peer closed connection"), Cause.STREAM_CUT),
+    (httpx.ReadError("x"), Cause.CLOSED),
+    (
+        chained(httpx.ConnectError("x"), ConnectionRefusedError(errno.ECONNREFUSED, "x")),
+        Cause.REFUSED,
+    ),
+    (chained(httpx.ConnectError("x"), socket.gaierror(-3, "x")), Cause.DNS),
+    (aiohttp.ServerDisconnectedError(), Cause.CLOSED),
+    (aiohttp.ClientPayloadError("x"), Cause.STREAM_CUT),
+    (aiohttp.ServerTimeoutError("x"), Cause.TIMEOUT),
+]
+
+
+@pytest.mark.parametrize(("error", "cause"), LOST, ids=lambda x: type(x).__name__)
+def test_a_lost_connection_says_how(error, cause):
+    verdict = read(error)
+    assert verdict.kind is Kind.CONNECTION_LOST
+    assert verdict.network_path
+    assert verdict.cause in {cause, None} if cause is Cause.CLOSED else verdict.cause is cause
+
+
+def test_errno_beats_the_text():
+    error = OSError(errno.ECONNRESET, "connection refused by peer, says the text")
+    assert read(error).cause is Cause.RESET
+
+
+def test_errno_is_read_through_a_chain_and_a_group():
+    group = ExceptionGroup(
+        "many", [ValueError("x"), chained(RuntimeError("y"), OSError(errno.ECONNREFUSED, "z"))]
+    )
+    assert read(group).cause is Cause.REFUSED
+
+
+@pytest.mark.parametrize(
+    ("number", "cause"),
+    [
+        (errno.ENOSPC, Cause.DISK),
+        (errno.EMFILE, Cause.DESCRIPTORS),
+        (errno.ENFILE, Cause.DESCRIPTORS),
+        (errno.ENOMEM, Cause.MEMORY),
+    ],
+)
+def test_a_host_without_resources_is_no_network(number, cause):
+    verdict = read(OSError(number, "x"))
+    assert (verdict.kind, verdict.cause) == (Kind.HOST_EXHAUSTED, cause)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        BrokenPipeError(errno.EPIPE, "x"),
+        anyio.BrokenResourceError(),
+        anyio.ClosedResourceError(),
+        anyio.EndOfStream(),
+    ],
+)
+def test_our_own_pipe_to_the_agent_breaking_is_its_death(error):
+    verdict = read(error)
+    assert (verdict.kind, verdict.cause) == (Kind.AGENT_DIED, Cause.PIPE)
+
+
+def test_a_broken_pipe_below_an_http_client_is_the_network():
+    error = chained(httpx.WriteError("x"), BrokenPipeError(errno.EPIPE, "x"))
+    assert read(error).kind is Kind.CONNECTION_LOST
+
+
+def test_a_missing_command_is_one_only_while_starting():
+    error = FileNotFoundError(errno.ENOENT, "No such file or directory", "npx")
+    assert read(error, phase=Phase.START).kind is Kind.AGENT_NOT_FOUND
+    assert read(error, phase=Phase.START).title.startswith("The command npx was not found.")
+    assert read(error).kind is not Kind.AGENT_NOT_FOUND or "npx" in read(error).title
+    assert (
+        read(PermissionError(errno.EACCES, "x", "/a/b"), phase=Phase.START).cause
+        is Cause.PERMISSION
+    )
+
+
+def test_a_rejected_certificate_is_not_retried():
+    error = ssl.SSLCertVerificationError(1, "certificate verify failed: self-signed certificate")
+    verdict = read(error)
+    assert verdict.kind is Kind.TLS_FAILURE
+    assert not verdict.transient
+    assert read(chained(httpx.ConnectError("x"), error)).kind is Kind.TLS_FAILURE
+
+
+def test_a_proxy_is_named_as_one():
+    assert read(httpx.ProxyError("403 Forbidden")).kind is Kind.PROXY_REFUSED
+
+
+def test_a_cancelled_task_is_no_failure():
+    import asyncio
+
+    assert read(asyncio.CancelledError()).kind is Kind.CANCELLED
+    assert read(KeyboardInterrupt()).kind is Kind.CANCELLED
+
+
+def test_a_class_name_lies_and_its_sentence_decides():
+    class RateLimitError(Exception):
+        pass
+
+    assert read(RateLimitError("insufficient_quota")).kind is Kind.BILLING
+    assert read(RateLimitError("x")).kind is Kind.RATE_LIMITED
+
+
+def test_a_status_in_an_exception_of_an_http_client_counts():
+    request = httpx.Request("POST", "https://api.example.com/v1")
+    response = httpx.Response(503, request=request)
+    with pytest.raises(httpx.HTTPStatusError) as caught:
+        response.raise_for_status()
+    assert read(caught.value).kind is Kind.SERVER_ERROR
+
+
+def test_an_exception_whose_text_raises_still_has_its_type():
+    class ReadTimeout(Exception):  # noqa: N818 - the name of a library's type
+        def __str__(self):
+            raise RuntimeError("hostile")
+
+    assert read(ReadTimeout()).kind is Kind.CONNECTION_LOST
+
+
+def test_the_host_of_a_failed_connection_stands_in_the_title():
+    raw = RawFailure.exception(
+        ConnectionRefusedError(errno.ECONNREFUSED, "x"), host="api.example.com"
+    )
+    assert classify(raw).title.startswith("Connection refused by api.example.com.")

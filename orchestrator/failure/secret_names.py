@@ -115,7 +115,7 @@ def is_placeholder(value: bytes) -> bool:
 
 def _qualifies(level: int, value: bytes, *, quoted: bool, password: bool) -> bool:
     value = value.strip()
-    if not value or is_placeholder(value):
+    if not value or is_placeholder(value) or (not password and _VERSION.fullmatch(value)):
         return False
     if level == STRONG:
         return len(value) > _LONG or not _is_ordinary(value, quoted=quoted, password=password)
@@ -135,8 +135,6 @@ def _is_ordinary(value: bytes, *, quoted: bool, password: bool) -> bool:
         return True
     if value.isdigit():
         return len(value) < (4 if password else 12)
-    if _VERSION.fullmatch(value):
-        return True
     words = lower.split()
     if len(words) > 1:
         return not _SENTENCE.isdisjoint(words)
@@ -168,7 +166,7 @@ _ASSIGNED = (
     r"([\"'`\])]{0,2}[ \t]*(?:=>|:=|={1,3}|:|\xef\xbc\x9a)[ \t]*)"
     rf"|([\"']\s*[,}}]\s*{_FIELD}[\"']{_VALUE_KEY}[\"']\s*:\s*)"
     r"|([\"']\s*,\s*[brfu]?(?:[\"']))"
-    rf"|([ \t]*\r?\n[ \t]*{_VALUE_KEY}[ \t]*:[ \t]*)"
+    rf"|([ \t]*\r?\n[ \t]*{_VALUE_KEY}[ \t]*:[ \t]*|[\"']\s+{_VALUE_KEY}\s*=\s*)"
     r"|(>)"
     r"|([ \t]+(?:(?:is|was|provided|used|value|given|set to|of)[ \t]*[:=]?[ \t]*|[\"'`(]))"
     r")"

@@ -17,7 +17,7 @@ from orchestrator.failure.rules.catalogue import ALL_RULES
 from orchestrator.failure.speakers import speaker_named
 from orchestrator.failure.unwrap import MAX_TEXT
 from orchestrator.failure.verdict import Context, Verdict
-from orchestrator.failure.view import open_failure
+from orchestrator.failure.view import HINT_RULE, STATUS_RULE, open_failure
 from orchestrator.failure.wording import MAX_TITLE, TITLES
 
 MODERATE = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -191,7 +191,9 @@ def test_the_rules_are_unique_and_complete():
     for rule in ALL_RULES:
         triggers = (rule.pattern, rule.facts, rule.statuses, rule.errors, rule.errnos)
         assert any(triggers), rule.name
-        assert rule.kind is not None or rule.forbids or rule.name == "status.wording", rule.name
+        assert rule.kind is not None or rule.forbids or rule.name in {STATUS_RULE, HINT_RULE}, (
+            rule.name
+        )
 
 
 def test_every_pattern_is_written_for_lower_case_text():

@@ -244,11 +244,14 @@ def _clean_mapping(value: Mapping[Any, Any], name: str, above: list[int]) -> dic
 
 
 def _clean_items(items: list[Any], name: str, above: list[int]) -> list[Any]:
-    result = []
-    for index, item in enumerate(items):
-        before = items[index - 1] if index else None
-        inner = before if isinstance(before, str) and names.names_next(before) else name
-        result.append(_clean(item, inner, above))
+    result: list[Any] = []
+    before = ""
+    for item in items:
+        if isinstance(item, str) and names.user_and_password(before, item):
+            result.append(CREDENTIAL_TAG)
+        else:
+            result.append(_clean(item, before if names.names_next(before) else name, above))
+        before = item if isinstance(item, str) else ""
     return result
 
 

@@ -383,6 +383,11 @@ def names_next(item: str) -> bool:
     return len(item) <= _LONG and " " not in item and strength(item.lstrip("-")) != NONE
 
 
+def user_and_password(flag: str, item: str) -> bool:
+    """True for the argument of `curl -u` and its kin."""
+    return flag in {"-u", "--user", "--proxy-user"} and ":" in item[1:-1]
+
+
 def hides(name: str, value: str | bytes) -> bool:
     """True where a field of this name has to hide this value."""
     raw = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value

@@ -48,10 +48,11 @@ SHAPES: Final[tuple[Shape, ...]] = (
     # Keys in armour.  A block cut short, or flattened onto one line, counts to its last character.
     _S(
         "pem",
-        r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
-        r"[A-Za-z0-9+/=\s\\,:_.@()\xff-]*(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----)?",
+        r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:"
+        r"[A-Za-z0-9+/=\s\\,:_.@()\xff-]*?-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
+        r"|(?:[\s\\nr]*[A-Za-z0-9+/=]{16,})+[\s\\nr]*[A-Za-z0-9+/=]*)",
     ),
-    _S("ssh2", r"---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----[A-Za-z0-9+/=\s\\,:_.@()\"-]*"),
+    _S("ssh2", r"---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----(?:[\s\\nr]*[A-Za-z0-9+/=]{16,})+"),
     _S("putty", r"Private-Lines: \d+\s+[A-Za-z0-9+/=\s]+(?:Private-MAC: [0-9a-f]+)?"),
     _S("openssh_body", r"\bb3BlbnNzaC1rZXktdjE[A-Za-z0-9+/=]*"),
     _S("age", r"AGE-SECRET-KEY-1[A-Z0-9]+", 32),

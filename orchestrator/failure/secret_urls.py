@@ -31,6 +31,7 @@ _LONG_VALUE = 200
 _LONG_QUERY = 512
 _MANY_ESCAPES = 24
 _SMUGGLED = re.compile(rb"[A-Za-z0-9+/_=-]{40,}")
+_WEB = frozenset({b"http", b"https", b"ws", b"wss"})
 _PLAIN_USERS = frozenset({b"ssh", b"sftp", b"git+ssh"})
 _LONG_USER = 16
 _WORD_END = re.compile(rb"[\s/@\"'=]")
@@ -81,9 +82,14 @@ def _smuggles(name: bytes, value: bytes) -> bool:
 
 
 def _authority(url: bytes) -> bytes:
-    """What stands between the scheme and the path; a password may hold `/`, `?` or `#`."""
-    rest = url.partition(b"://")[2]
+    """What stands between the scheme and the path; a password may hold `@`, `/`, `?` or `#`."""
+    scheme, _, rest = url.partition(b"://")
     authority = _AUTHORITY_END.split(rest, maxsplit=1)[0]
+    if scheme.lower() not in _WEB:
+        # Addresses of databases and queues: the last `@` in front of the options ends the password.
+        head = rest.partition(b"?")[0]
+        info, at, host = (head if b"@" in head else rest).rpartition(b"@")
+        return info + at + _AUTHORITY_END.split(host, maxsplit=1)[0]
     # What stands behind the first colon is then no port.
     odd = b"@" not in authority and b"@" in rest and b":" in authority
     return rest if odd and not _PORT.search(authority) else authority

@@ -137,8 +137,10 @@ class AgentProcess:
         theirs = (in_r, out_w, err_w, status_w, life_r)
         try:
             self._keeper = await to_thread.run_sync(self._spawn, *theirs)
-        except OSError as error:
+        except BaseException as error:
             self._close_ours()
+            if not isinstance(error, OSError):
+                raise
             raise WireError(RawFailure.exception(error, delivery=Delivery.NOT_SENT)) from error
         finally:
             for fd in theirs:
@@ -169,13 +171,13 @@ class AgentProcess:
             tasks.cancel_scope.cancel()
 
     async def _read_stderr(self) -> None:
-        while data := await _read(self._stderr):
+        while data := await read_some(self._stderr):
             self._tail += data
             del self._tail[:-_STDERR_BYTES]
 
     async def _read_status(self) -> None:
         held = b""
-        while data := await _read(self._status):
+        while data := await read_some(self._status):
             *lines, held = (held + data).split(b"\n")
             for line in lines:
                 self._report(json.loads(line))
@@ -214,7 +216,7 @@ class AgentProcess:
 
     async def receive(self) -> list[Frame] | None:
         """The next frames; None at the end of the stream."""
-        data = await _read(self._stdout)
+        data = await read_some(self._stdout)
         if data:
             return self.frames.feed(data)
         return self.frames.end() or None
@@ -284,7 +286,8 @@ class AgentProcess:
                 self._keeper.kill()
                 if self.pid is not None:
                     keeper.kill_group(self.pid)
-                await self._gone.wait()
+                with anyio.move_on_after(_KILL_S):
+                    await self._gone.wait()
         self._close_ours()
 
     def _close_ours(self) -> None:
@@ -300,7 +303,7 @@ def _broken(error: Exception) -> WireError:
     return WireError(RawFailure.exception(error, delivery=Delivery.NOT_SENT))
 
 
-async def _read(fd: int) -> bytes:
+async def read_some(fd: int) -> bytes:
     """Read what is there, or wait for it; empty at the end and on a closed pipe."""
     while fd >= 0:
         try:

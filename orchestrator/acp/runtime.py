@@ -175,7 +175,7 @@ class Runtime:
             await wire.start()
         except WireError as error:
             raise self._refused(error.raw, Phase.START) from error
-        self._tasks.start_soon(connection.serve)
+        self._tasks.start_soon(_serve_to_the_end, connection)
         try:
             self.about = await self._initialize(connection)
         except BaseException:  # whoever waits may be cancelled; an agent without owner must not be
@@ -292,6 +292,12 @@ class Runtime:
         finally:
             if ear is not None:
                 ear.on_question(is_open=False)
+
+
+async def _serve_to_the_end(connection: Connection) -> None:
+    """Serve until the agent is gone; a host that is cancelled still has to see its tree die."""
+    with anyio.CancelScope(shield=True):
+        await connection.serve()
 
 
 def _our_version() -> str:

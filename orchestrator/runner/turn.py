@@ -48,6 +48,10 @@ class Turn(Drive):
         try:
             await self._join()
         finally:
+            # Nobody listens any more, even where leaving was cancelled before the turn had ended.
+            progress, self._progress = self._progress, None
+            if progress is not None:
+                progress.close()
             if self._events is not None:
                 self._events.close()
 

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import anyio
+import anyio.lowlevel
 import psutil
 import pytest
 
@@ -17,7 +19,7 @@ from orchestrator.failure.kinds import Kind
 from orchestrator.incident.record import Severity
 from orchestrator.settings.model import Curve, Ladders, Settings, Watchdogs
 from orchestrator.sinks.memory import MemorySink
-from orchestrator.turn.effects import How
+from orchestrator.turn.effects import How, Payload
 
 pytestmark = pytest.mark.anyio
 
@@ -28,9 +30,9 @@ AT_ONCE = Settings(
 REPLAY = Path(__file__).parent / "replay_agent.py"
 
 
-def flaky_command(tmp_path, script=flaky.DEFAULT_SCRIPT):
+def flaky_command(tmp_path, script=flaky.DEFAULT_SCRIPT, pace="0"):
     words = [sys.executable, "-m", "orchestrator.acp.flaky", "--state", str(tmp_path / "state")]
-    return resolve([*words, "--script", script, "--pace", "0"], folder=str(tmp_path))
+    return resolve([*words, "--script", script, "--pace", pace], folder=str(tmp_path))
 
 
 async def converse(command, *prompts, settings=AT_ONCE):
@@ -81,6 +83,35 @@ async def test_a_recording_is_played_by_a_process_as_it_is_in_memory(tmp_path):
     (outcome,), records, _ = await converse(command, "hello")
     assert (outcome.how, outcome.verdict.kind) == (How.FAILED, Kind.ACCESS_DENIED)
     assert records[-1].title == outcome.verdict.title
+
+
+@pytest.mark.parametrize("moment", ["starting", "idle", "answering"])
+async def test_a_host_that_is_cancelled_leaves_no_process(tmp_path, moment):
+    command = flaky_command(tmp_path, "hang", pace="0.01")
+    family = []
+    with anyio.CancelScope() as scope:
+        async with Runtime(command) as runtime, anyio.create_task_group() as tasks:
+            agent = AcpAgent(runtime)
+            if moment == "starting":
+                tasks.start_soon(agent.open)
+                while not family:
+                    await anyio.lowlevel.checkpoint()
+                    family = psutil.Process().children(recursive=True)
+            else:
+                await agent.open()
+                family = psutil.Process().children(recursive=True)
+            if moment == "answering":
+                tasks.start_soon(agent.attempt, Prompted())
+                await anyio.wait_all_tasks_blocked()
+            scope.cancel()
+    assert family
+    assert psutil.wait_procs(family, timeout=30)[1] == []
+
+
+class Prompted:
+    """An attempt that nobody watches."""
+
+    number, payload, prompt = 1, Payload.VERBATIM, "hello"
 
 
 # -- the agent itself

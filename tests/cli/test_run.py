@@ -138,6 +138,45 @@ def test_ctrl_c_stops_the_turn_and_leaves_no_process(tmp_path):
     assert not [p for p in family if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
 
 
+def test_a_second_ctrl_c_kills_an_agent_that_does_not_listen(tmp_path):
+    deaf = tmp_path / "deaf.py"
+    deaf.write_text(_DEAF)
+    command = [sys.executable, "-m", "orchestrator.cli", "run", "--json", "--prompt", "x"]
+    with subprocess.Popen(
+        [*command, "--", sys.executable, str(deaf)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as child:
+        assert child.stdout.readline(), "the first word of the answer"
+        family = psutil.Process(child.pid).children(recursive=True)
+        child.send_signal(signal.SIGINT)
+        assert "cancel" in child.stdout.readline()
+        child.send_signal(signal.SIGINT)
+        child.stdout.read()
+        assert json.loads(child.stderr.read().splitlines()[-1])["code"] == "interrupted"
+        assert child.wait() == Exit.INTERRUPTED
+    assert psutil.wait_procs(family, timeout=30)[1] == []
+
+
+_DEAF = """
+import json, sys
+def send(**message): print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+def say(text):
+    content = {"type": "text", "text": text}
+    update = {"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": content}
+    send(method="session/update", params={"sessionId": "s", "update": update})
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked["method"] == "session/prompt":
+        say("answering")
+    elif asked["method"] == "session/cancel":
+        say("a cancel came, and is ignored")
+    else:
+        send(id=asked["id"], result={"protocolVersion": 1, "sessionId": "s"})
+"""
+
+
 def test_each_line_that_is_typed_is_a_message(tmp_path):
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "orchestrator.cli", "run", "--no-color", "--"]

@@ -323,7 +323,7 @@ def test_many_matches_do_not_read_the_text_many_times():
 def test_a_match_that_touches_the_end_of_its_window_is_followed_to_its_end():
     key = "-----BEGIN PRIVATE KEY-----\n" + "QUJD" * 30_000 + "\n-----END PRIVATE KEY-----"
     assert scrub(f"a {key} b") == f"a {CREDENTIAL_TAG} b"
-    assert scrub("token=" + "aB3" * 5000 + " b") == f"token={CREDENTIAL_TAG} b"
+    assert scrub("password=" + "aB3" * 5000 + " b") == f"password={CREDENTIAL_TAG} b"
 
 
 @pytest.mark.parametrize(
@@ -341,7 +341,7 @@ def test_a_match_that_touches_the_end_of_its_window_is_followed_to_its_end():
         '"token","a":"b",',
         "eyJhbGci.",
         "-----BEGIN PRIVATE KEY-----",
-        "�",
+        "\ud800",
         "authorization: bearer {",
         "x:y@tcp(",
         "[REDACTED: credential]x",

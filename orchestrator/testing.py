@@ -232,6 +232,17 @@ class ManualClock:
             await checkpoint()
 
 
+class JumpingClock(ManualClock):
+    """A clock on which every sleep is over at once, and took its time all the same.
+
+    For one turn at a time: two that sleep side by side add up.
+    """
+
+    async def sleep(self, seconds: float, /) -> None:
+        await checkpoint()
+        self._now += max(0.0, seconds)
+
+
 # Who listens --------------------------------------------------------------------------------------
 
 
@@ -304,7 +315,8 @@ def assert_nothing_lost(recorder: Recorder) -> None:
 def assert_settled(records: Iterable[Record], *, landed: bool = False) -> None:
     """Revisions rise by one on each id, and nothing follows an error.
 
-    Of a turn that did not land, the last record of each incident is an error.
+    The last record of each incident is an error, unless the turn landed or text or a tool followed
+    a warning: pass `landed` for those.
     """
     last: dict[str, Record] = {}
     for record in records:

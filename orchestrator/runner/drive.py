@@ -132,7 +132,7 @@ class Drive:
     """For those who wait for a turn that somebody else runs."""
     _error: Exception | None = None
     """What the last attempt raised; let go before any wait, since it holds whole frames."""
-    _crash: BaseException | None = None
+    _crash: Exception | None = None
     """What ended a turn that ran beside its `async with`, other than its outcome."""
     _drops: tuple[Drop, ...] = ()
     _progress: MemoryObjectSendStream[Progress] | None = None
@@ -160,6 +160,8 @@ class Drive:
 
     def feed(self, event: Event) -> None:
         """Hand in an event from outside, and see to it that the answer is performed."""
+        if isinstance(self._next, End):
+            return  # it is over, and only not yet performed
         if self._outbox or self._observed:
             if self._inbox is None:
                 self._inbox = deque()
@@ -167,12 +169,12 @@ class Drive:
             return
         self._handle(event)
         while self._inbox and not self._outbox:
-            self._handle(self._inbox.popleft())
+            self._take_in()
         self._nudge()
 
     def look(self, kind: type[UserSpoke | Rebound]) -> None:
         """Ask the rule again after the session's world changed."""
-        if self._begun and self.outcome is None:
+        if self._begun and self.outcome is None and self.machine.state is not State.IDLE:
             now = self.session.clock.now()
             self.feed(kind(now, self._live(now)))
 
@@ -235,11 +237,17 @@ class Drive:
                     await self._deliver(*self._outbox[0])
                     self._outbox.popleft()
                 elif self._inbox:
-                    self._handle(self._inbox.popleft())
+                    self._take_in()
         finally:
             self._settled = None
             settled.set()
             self._nudge()
+
+    def _take_in(self) -> None:
+        """Hand in the oldest event that had to wait."""
+        event = self._inbox.popleft() if self._inbox else None
+        if event is not None and not isinstance(self._next, End):
+            self._handle(event)
 
     # The owner ------------------------------------------------------------------------------------
 
@@ -279,8 +287,10 @@ class Drive:
                     self._waited(before)
         except BaseException:
             self._pause = None
-            self.abandon()
-            self._hand_over()
+            try:
+                self.abandon()
+            finally:
+                self._hand_over()
             raise
         return self.outcome
 
@@ -379,12 +389,12 @@ class Drive:
 
     async def _join(self) -> Outcome:
         """Wait for a turn that somebody else runs."""
-        while self.outcome is None:
-            if self._crash is not None:
-                raise self._crash
+        while self.outcome is None and self._crash is None:
             if self._ended is None:
                 self._ended = anyio.Event()
             await self._ended.wait()
+        if self.outcome is None or self._crash is not None:
+            raise self._crash or RuntimeError(f"turn {self.id} was given up")
         return self.outcome
 
     # What the machine asks for --------------------------------------------------------------------
@@ -481,15 +491,17 @@ class Drive:
             self.unread,
         )
         session = self.session
-        session.leave(self, end)
+        session.keep(self, end)
+        session.leave(self)
         session.orchestrator.running.discard(self)
         self._announce_end()
 
     def _announce_end(self) -> None:
-        if self._progress is not None:
+        progress, self._progress = self._progress, None
+        if progress is not None:
             if self.outcome is not None:
-                self._tell(Ended(self.outcome))
-            self._progress.close()
+                progress.send_nowait(Ended(self.outcome))
+            progress.close()
         if self._ended is not None:
             self._ended.set()
 
@@ -501,9 +513,14 @@ class Drive:
             self.session.orchestrator.spawn(self.wind_up)
         elif isinstance(self._next, End):
             self._finish(self._next)
+        else:  # the machine itself raised; the turns behind this one must not wait for it
+            self.session.leave(self)
+            self.session.orchestrator.running.discard(self)
 
     async def _mind_stop_budget(self) -> None:
         """Tick the machine when the time for a soft Stop is over."""
+        if self.machine.next_deadline() is None:
+            return  # the attempt ended before this could begin
         clock = self.session.clock
         with anyio.CancelScope() as self._patience:
             await clock.sleep(self._wait_s(clock.now()))

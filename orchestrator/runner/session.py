@@ -260,13 +260,16 @@ class Session:
             return
         self.ledger.next_attempt(turn.mark, turn.id)
 
-    def leave(self, turn: Drive, end: End) -> None:
-        """Keep what the turn leaves behind, and let the next one go on."""
+    def keep(self, turn: Drive, end: End) -> None:
+        """Keep what outlives a turn."""
         self.state = end.session
         if end.outcome is How.LANDED:
             self._landed(turn)
         elif end.outcome is How.FAILED and turn.record is not None:
             self._remember(turn, turn.record.id, end)
+
+    def leave(self, turn: Drive) -> None:
+        """Let the next turn in line go on."""
         if turn in self._line:
             self._line.remove(turn)
         elif self.current is turn:

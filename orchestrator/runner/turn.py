@@ -80,7 +80,7 @@ class Turn(Drive):
         if self.outcome is not None:
             return
         self.stopping = True
-        if self._begun:
+        if self._begun and self.machine.state is not State.IDLE:  # else the start sees it
             now = self.session.clock.now()
             self.feed(Stopped(now, self._live(now), hard))
 

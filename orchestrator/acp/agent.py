@@ -72,6 +72,8 @@ class AcpAgent:
 
     runtime: Runtime
     mcp_servers: Sequence[Mapping[str, Any]] = ()
+    place: Mapping[str, Any] | None = None
+    """Params of `session/new` and `session/load`; None: the agent's folder and `mcp_servers`."""
     canary_timeout_s: float = 30.0
     session_id: str = ""
     """The agent's own session id; recoveries change it.  Given at the start, it is loaded."""
@@ -135,7 +137,7 @@ class AcpAgent:
 
     def _listen(self, attempt: Attempt) -> Intake:
         """The ear for one attempt."""
-        ear = _Remembering(attempt, self.memory, self._advised)
+        ear = Remembering(attempt, self.memory, self._advised)
         return Intake(ear, self.runtime.voice, is_command=is_command(blocks(attempt.prompt)))
 
     def _prompt_line(self, attempt: Attempt) -> PromptLine:
@@ -278,6 +280,8 @@ class AcpAgent:
         return "session/resume" if self.runtime.can("sessionCapabilities", "resume") else ""
 
     def _place(self) -> dict[str, Any]:
+        if self.place is not None:
+            return dict(self.place)
         return {"cwd": self.runtime.command.folder, "mcpServers": list(self.mcp_servers)}
 
     async def _opened(self, connection: Connection, reply: Reply) -> None:
@@ -357,7 +361,7 @@ class AcpAgent:
     async def _canary(self, connection: Connection) -> RecoveryResult:
         """Ask a fresh session of the same model for one word, to tell it from a spoilt session."""
         with anyio.move_on_after(self.canary_timeout_s):
-            probe = AcpAgent(self.runtime, self.mcp_servers)
+            probe = AcpAgent(self.runtime, self.mcp_servers, place=self.place)
             probe.options.chosen = dict(self.options.chosen)
             await probe._new(connection)
             try:
@@ -401,7 +405,7 @@ class AcpAgent:
 
 
 @define(eq=False)
-class _Remembering:
+class Remembering:
     """An attempt's listener that also keeps the text for a later session."""
 
     _attempt: Listener

@@ -64,8 +64,8 @@ class Call:
     reply: Reply | None = None
     lost: RawFailure | None = None
     """The wire ended before an answer came."""
-    on_late: Callable[[Reply], None] | None = None
-    """Owner of an answer that comes after nobody waits any more."""
+    on_reply: Callable[[Reply], None] | None = None
+    """Told of the answer in its place among the other frames, also when nobody waits any more."""
     _answered: anyio.Event = field(factory=anyio.Event)
 
     async def wait(self) -> Reply:
@@ -82,8 +82,8 @@ class Call:
     def settle(self, reply: Reply | None, lost: RawFailure | None = None) -> None:
         self.reply, self.lost = reply, lost
         self._answered.set()
-        if reply is not None and self.on_late is not None:
-            self.on_late(reply)
+        if reply is not None and self.on_reply is not None:
+            self.on_reply(reply)
 
 
 class Unanswered:
@@ -109,6 +109,8 @@ class Connection:
     id_prefix: str = ""
     """Makes our ids text that starts with this, on a wire where somebody else asks too."""
     lost: bool = False
+    on_lost: Callable[[], None] = field(default=lambda: None)
+    """Told when nothing more can come."""
     over: anyio.Event = field(factory=anyio.Event)
     """Set when `serve` has ended."""
     _next_id: int = 1
@@ -186,6 +188,7 @@ class Connection:
         calls, self._calls = self._calls, {}
         for call in calls.values():
             call.settle(None, self.wire.failure(delivery=Delivery.SENT))
+        self.on_lost()
 
     async def call(
         self,
@@ -193,6 +196,7 @@ class Connection:
         params: dict[str, Any],
         *,
         line: Callable[[int | str], bytes] | None = None,
+        on_reply: Callable[[Reply], None] | None = None,
     ) -> Call:
         """Send a request.  Raises WireError when it could not be written.
 
@@ -204,7 +208,7 @@ class Connection:
         if self.id_prefix:
             number = f"{self.id_prefix}{number}"
         self._next_id += 1
-        call = self._calls[number] = Call(method)
+        call = self._calls[number] = Call(method, on_reply=on_reply)
         message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
         try:
             await self.wire.send(encode(message) if line is None else line(number))
@@ -232,7 +236,7 @@ class Connection:
                 return await call.wait()
         finally:
             if not call.done:
-                call.on_late = on_late
+                call.on_reply = on_late
 
     async def notify(self, method: str, params: dict[str, Any]) -> None:
         """Send a notification.  Raises WireError when it could not be written."""

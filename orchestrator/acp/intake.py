@@ -125,7 +125,7 @@ class Intake:
         if isinstance(decoded, extension.Malformed):
             return
         record = decoded.record
-        if _is_progress(record):
+        if is_progress(record):
             self.listener.retrying(record.title, record.category)
         else:
             self.listener.advise(f"{record.title}\0{record.details}", record.title)
@@ -175,10 +175,8 @@ class Intake:
             if isinstance(title, str) and title.strip():
                 self.listener.advise(f"{title}\0{update.get('description') or ''}", title)
             return
-        error = _dig(update, "_meta", "codex", "error")
-        if isinstance(error, Mapping) and error.get("willRetry") is True:
-            message = error.get("message")
-            title = message if isinstance(message, str) else "The agent is trying again."
+        title = inner_retry(update)
+        if title:
             self.listener.retrying(title, Category.CONNECTION)
 
     def _say(self, text: str, item: Any) -> None:
@@ -251,7 +249,16 @@ class Intake:
         return StopReason.END_TURN
 
 
-def _is_progress(record: Record) -> bool:
+def inner_retry(update: Mapping[str, Any]) -> str:
+    """What an agent without records says about trying again by itself; empty when nothing."""
+    error = _dig(update, "_meta", "codex", "error")
+    if not isinstance(error, Mapping) or error.get("willRetry") is not True:
+        return ""
+    message = error.get("message")
+    return message if isinstance(message, str) and message else "The agent is trying again."
+
+
+def is_progress(record: Record) -> bool:
     """The agent's own retry.  Anything else it tells beside the answer is only to be read."""
     return record.severity is Severity.WARNING and ":notice:" not in record.id
 

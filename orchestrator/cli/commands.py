@@ -64,6 +64,12 @@ COMMANDS: Final = (
         "Tune",
     ),
     Row(
+        "replay",
+        "orchestrator.cli.replay:replay",
+        "Run recorded turns again, under their own settings or under others.",
+        "Tune",
+    ),
+    Row(
         "settings",
         "orchestrator.cli.settings:app",
         "Show, check and document the settings.",

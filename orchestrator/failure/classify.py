@@ -18,6 +18,7 @@ from attrs import define, evolve, field, frozen
 
 from orchestrator.failure.compare import CHECKS
 from orchestrator.failure.kinds import KINDS, Kind
+from orchestrator.failure.patterns import compile_text
 from orchestrator.failure.raw import RawFailure, Surface
 from orchestrator.failure.rule import Rule, RuleSet, Scope
 from orchestrator.failure.speakers import speaker_named
@@ -133,9 +134,21 @@ def walk(view: View, rules: RuleSet) -> Finding:
 
 def _nothing_known(view: View) -> Finding:
     """No rule has an opinion: terminal, and for a text chunk nobody's failure."""
-    if view.raw.surface is Surface.TEXT_CHUNK and not view.speaker.authors_bare_chunks:
+    if view.raw.surface is Surface.TEXT_CHUNK and not (
+        view.speaker.authors_bare_chunks or _begins_as_an_error(view)
+    ):
         return Finding(Kind.NOT_A_FAILURE, "text.not_an_error")
     return Finding(Kind.UNKNOWN, "unknown")
+
+
+def _begins_as_an_error(view: View) -> bool:
+    """A chunk that opens like an adapter's report: nobody knows the error, but it is one."""
+    opening = compile_text(
+        r"^[^a-z]{0,8}(?:(?:api|system|internal|acp|fatal|unexpected|provider|agent) )?"
+        r"(?:error|exception)\b"
+        r"(?: \w+){0,3}[:(\]]"
+    )
+    return any(opening.search(sentence.plain) for sentence in view.sentences)
 
 
 def gather(view: View, rules: RuleSet) -> Candidates:

@@ -129,7 +129,7 @@ def adapter_says_nothing(view: View) -> bool:
     """A JSON-RPC error with nothing in it, from an agent whose errors are not all like that."""
     return (
         view.speaker.family != "kiro"
-        and not view.contents.trees
+        and not view.contents.facts
         and all(s.plain in _BOILERPLATE for s in view.sentences)
     )
 

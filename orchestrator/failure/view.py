@@ -100,7 +100,7 @@ HINT_WORDING: Final = (
 )
 """Where a wait or a reset can stand at all; `hints` reads only those texts."""
 
-_NUMBER: Final = r"['\"]? ?[:=]? ?[(\['\"]?([45]\d\d)(?:[^\w.:%-]|[.:] |\.?$)"
+_NUMBER: Final = r"['\"]? ?[:=]? ?[(\['\"]?([45]\d\d)(?:[^\w.:%-]|[.:] |[.:]?$)"
 STATUS_WORDING: Final = (
     # A word that makes a number a status.
     r"\b(?:https?(?:/\d(?:\.\d)?)?(?: (?:error|status|response|code))*|status(?:[ _-]?code)?"
@@ -149,7 +149,7 @@ _MAX_STATUSES: Final = 20
 
 
 _TRANSPORT_WRAPPERS: Final = (
-    r"^(?:[\w .✕■'\[(-]{0,60}: ?)??(?:stream disconnected before completion: "
+    r"^(?:.{0,120}?)??(?:stream disconnected before completion: "
     r"|(?:litellm\.)?(?:exceptions\.)?(?:\w+\.)?api_?connection_?error: "
     r"|\w+exception - )"
 )

@@ -39,6 +39,7 @@ RULES: Final[tuple[Rule, ...]] = (
             r"|doesn't exist|no longer exists|unknown)\b"
         ),
         r"\b(?:unknown|invalid|no such|missing|stale) (?:session|thread)(?: ?id)?\b",
+        r"^(?:\w+: )?resource not found\b|\bno \w+ session found\b",
         (
             r"\bno (?:rollout|conversation|session|previous sessions?|active session|saved session"
             r"|thread) (?:was )?found\b"
@@ -46,7 +47,10 @@ RULES: Final[tuple[Rule, ...]] = (
         r"\b(?:session|thread) not (?:found|loaded)\b",
         r"\bthread not loaded: ",
         r"\bcould not find (?:the )?(?:session|conversation|thread)\b",
-        unless=r"browser session|ssh session|tmux session|database session",
+        unless=(
+            r"authori[sz]ation session|sign-?in|log ?in|oauth|browser session|ssh session|tmux"
+            r" session|database session"
+        ),
     ),
     Rule(
         "acp.resource_not_found",
@@ -91,6 +95,7 @@ RULES: Final[tuple[Rule, ...]] = (
             r"\b(?:operation|method|feature|capability) (?:is )?not (?:supported|implemented"
             r"|available)\b"
         ),
+        r"\bdoes not (?:advertise|implement)\b.{0,60}\b(?:support|method|capabilit|session|mode)",
         r"\bdoes not support (?:session/load|session loading|this method|this operation)",
         r"\bthis version of .{0,60} is (?:no longer|not) supported",
         r"client version .{0,40}(?:too old|not supported|outdated)",

@@ -247,6 +247,21 @@ RULES: Final[tuple[Rule, ...]] = (
         priority=-25,
     ),
     says(
+        # Axios for "the server answered 4xx": at start this is how a blocked country looks.
+        "claude.start_rejected",
+        Step.ACCESS,
+        Kind.ACCESS_DENIED,
+        r"\bfailed to connect to \S+: err_bad_request\b",
+    ),
+    says(
+        # A note that Claude Code adds to every failed start: it counts when nothing else does.
+        "claude.maybe_another_country",
+        Step.REQUEST,
+        Kind.ACCESS_DENIED,
+        r"\bmight not be available in your country\b",
+        priority=-40,
+    ),
+    says(
         "anthropic.model_not_found",
         Step.REQUEST,
         Kind.MODEL_NOT_FOUND,

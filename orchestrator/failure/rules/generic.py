@@ -240,6 +240,10 @@ RULES: Final[tuple[Rule, ...]] = (
         Step.SHAPE,
         Kind.MAX_OUTPUT_TOKENS,
         (
+            r"\b(?:hit|reached|exceeded) (?:its|the) (?:max(?:imum)? )?(?:output|token) (?:token"
+            r" )?limit\b"
+        ),
+        (
             r"\b(?:output|response|completion)\b.{0,40}(?:token|length) (?:limit|maximum)\b.{0,20}"
             r"(?:reached|exceeded|hit)?"
         ),
@@ -320,6 +324,7 @@ RULES: Final[tuple[Rule, ...]] = (
         r"\bper[- ]minute (?:limit|quota)\b|\bslow down\b.{0,40}request",
         r"\brequests? (?:are |is )?(?:being )?sent too (?:quickly|fast|frequently)\b",
         r"\btoo many concurrent\b|\bconcurren(?:cy|t requests?) limit\b",
+        r"\bwait \S+ \w+ before (?:trying|retrying|sending)\b|\bspeed[ -]limited\b",
         r"\bmax organi[sz]ation (?:concurrency|rpm|tpm)\b",
         r"\bexceeded\b.{0,30}\brate\b",
         r"\btoo many tokens\b.{0,60}(?:please wait|per min|processed)",
@@ -388,7 +393,7 @@ RULES: Final[tuple[Rule, ...]] = (
             r"(?:organi[sz]ation|admin\w*|policy|workspace|enterprise)\b"
         ),
         r"\bdo(?:es)? not have (?:permission|access)\b|\bdon't have (?:permission|access)\b",
-        r"\binsufficient permissions?\b|\bmight not be available in your country\b",
+        r"\binsufficient permissions?\b",
         (
             r"\baccount (?:is |has been )?(?:suspended|disabled|banned|blocked|deactivated"
             r"|terminated)\b"
@@ -478,6 +483,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "any.empty",
         Step.SERVER,
         Kind.EMPTY_RESPONSE,
+        r"\bno (?:actual |visible |usable )?(?:response|answer|output) (?:content|text|tokens)\b",
         (
             r"\b(?:empty|blank|no) (?:response|completion|output|content|answer|reply) (?:was |is"
             r" )?(?:returned|received|generated|from (?:the )?(?:model|api|provider|server))"
@@ -513,6 +519,8 @@ RULES: Final[tuple[Rule, ...]] = (
         "any.parse_error",
         Step.REQUEST,
         Kind.PARSE_ERROR,
+        r"\bunexpected (?:line|response|chunk|event|message|stream) (?:format|type|shape)\b",
+        r"\bunexpected non-whitespace character\b|\bafter json at position\b",
         r"\bunexpected token\b|\bis not valid json\b|\bunexpected end of json input\b",
         r"\blooking for beginning of value\b|\bcontent is not json\b|\bno json (?:object )?found\b",
         r"\bjsondecodeerror\b|\bexpecting value: line\b",
@@ -521,7 +529,7 @@ RULES: Final[tuple[Rule, ...]] = (
             r"|deserializ(?:e|ing)|unmarshal)\b.{0,60}(?:response|json|body|stream|output|answer"
             r"|chunk|event|message)"
         ),
-        r"\bunterminated string in json\b|\blist index out of range\b",
+        r"\bunterminated string in json\b|\blist index out of range\b|\bkeyerror: [\'\"]",
         r"\bcannot read propert(?:y|ies) of (?:undefined|null)\b",
         r"\bvalidation errors? for \w+response\b",
         r"\binvalid json (?:response|in response|from)\b",
@@ -534,6 +542,10 @@ RULES: Final[tuple[Rule, ...]] = (
         "any.invalid_request",
         Step.REQUEST,
         Kind.INVALID_REQUEST,
+        (
+            r"\b(?:exceeds|above|below|less than|greater than)\b.{0,20}\b(?:maximum|minimum) "
+            r"(?:allowed )?value\b"
+        ),
         r"\binvalid[_ ]request(?:_error)?\b|\bbad[_ ]request\b",
         r"\binvalid[_ ](?:argument|parameter|params|value)s?\b",
         r"\bunsupported (?:parameter|value)\b|\bunknown (?:parameter|field)\b",

@@ -42,6 +42,15 @@ RULES: Final[tuple[Rule, ...]] = (
         priority=15,
     ),
     says(
+        "google.per_minute",
+        Step.ALLOWANCE,
+        Kind.RATE_LIMITED,
+        r"\b(?:quota|limit)\b.{0,160}\bper (?:minute|second)\b",
+        r"\bper (?:minute|second)\b.{0,80}\b(?:quota|limit)\b",
+        unless=r"per_?day|perday|\bper (?:day|week|month)\b|requested:? \d",
+        priority=12,
+    ),
+    says(
         "google.short_delay",
         Step.ALLOWANCE,
         Kind.RATE_LIMITED,

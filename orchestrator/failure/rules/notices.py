@@ -77,7 +77,7 @@ RULES: Final[tuple[Rule, ...]] = (
         _NONE,
         r"mcp tool .{0,120}exceeds maximum allowed tokens",
         r"^mcpcontenttoolargeerror",
-        r"file content \(.{0,60}\) exceeds maximum allowed (?:tokens|size)",
+        r"content \(.{0,60}\) exceeds maximum allowed (?:tokens|size)",
     ),
     says(
         "notice.model_switched",

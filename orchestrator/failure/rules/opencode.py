@@ -70,7 +70,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "aisdk.no_such_model",
         Step.REQUEST,
         Kind.MODEL_NOT_FOUND,
-        r"\bai_nosuchmodelerror\b|\bprovidermodelnotfounderror\b",
+        r"\bmodelunavailableerror\b|\bai_nosuchmodelerror\b|\bprovidermodelnotfounderror\b",
     ),
     says("aisdk.no_key", Step.ACCESS, Kind.AUTH_REQUIRED, r"\bai_loadapikeyerror\b"),
     says(

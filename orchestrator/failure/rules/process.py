@@ -46,6 +46,7 @@ RULES: Final[tuple[Rule, ...]] = (
             r"|kiro-cli|uvx?|bun|python3?)'"
         ),
         r"\bcould not (?:find|locate) (?:the )?(?:\w+ ){0,2}(?:executable|binary|command)\b",
+        r"^the system cannot find the (?:file|path) specified",
         r"^env: ['\"]?\S+?['\"]?: no such file or directory",
         unless=r"file not found in (?:the )?(?:project|workspace|repo)",
     ),
@@ -186,6 +187,16 @@ RULES: Final[tuple[Rule, ...]] = (
         cause=Cause.PERMISSION,
     ),
     says(
+        "start.died_while_starting",
+        _START,
+        Kind.AGENT_START_FAILED,
+        (
+            r"\b(?:died|exited|crashed|failed|terminated) (?:during|on|at|while) (?:start-?up"
+            r"|starting|launch\w*|initiali[sz]\w+)\b"
+        ),
+        cause=Cause.EXIT,
+    ),
+    says(
         "start.process_exited_inside_adapter",
         _START,
         Kind.AGENT_START_FAILED,
@@ -226,6 +237,8 @@ RULES: Final[tuple[Rule, ...]] = (
             r"\b(?:claude agent|claude code|codex|agent) process (?:has )?(?:exited|terminated"
             r"|died|crashed|stopped)(?: unexpectedly)?\b"
         ),
+        r"\bserver (?:has )?(?:shut ?down|exited|crashed|stopped|terminated|died) unexpectedly\b",
+        r"\b(?:incoming|outgoing)[ _]transport[ _]closed\b",
         r"\bthe connection to (?:claude|codex|the agent) was lost\b",
         r"\bconnection to (?:claude|codex) was lost\b",
         (

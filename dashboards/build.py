@@ -222,7 +222,7 @@ def variables() -> list[dict[str, Any]]:
         "name": "datasource",
         "label": "Data source",
         "query": "prometheus",
-        "current": {},
+        "current": {"selected": False, "text": "default", "value": "default"},
         "hide": 0,
         "includeAll": False,
         "multi": False,
@@ -238,7 +238,6 @@ def variables() -> list[dict[str, Any]]:
             "label": name.capitalize(),
             "datasource": SOURCE,
             "query": {"qryType": 1, "query": query, "refId": f"Variable-{name}"},
-            "definition": query,
             "current": {"selected": True, "text": ["All"], "value": ["$__all"]},
             "hide": 0,
             "includeAll": True,
@@ -265,7 +264,6 @@ def annotations() -> list[dict[str, Any]]:
             "expr": expr,
             "titleFormat": name,
             "textFormat": text,
-            "step": "60s",
         }
         for name, color, expr, text in ANNOTATIONS
     ]

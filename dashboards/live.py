@@ -42,7 +42,7 @@ def process(command: Sequence[str], **options: Any) -> Iterator[subprocess.Popen
 
 
 @contextmanager
-def demo(*, speed: float = 60.0) -> Iterator[str]:
+def demo(*options: str) -> Iterator[str]:
     """Run `orchestrator metrics demo`; gives its HOST:PORT."""
     command = [
         sys.executable,
@@ -51,7 +51,7 @@ def demo(*, speed: float = 60.0) -> Iterator[str]:
         "metrics",
         "demo",
         "--listen=127.0.0.1:0",
-        f"--speed={speed}",
+        *options,
     ]
     with process(command, stderr=subprocess.PIPE) as running:
         line = running.stderr.readline() if running.stderr else ""
@@ -66,12 +66,18 @@ def free_port() -> int:
         return int(taken.getsockname()[1])
 
 
-def configured(targets: Sequence[str], *, interval: str = "1s") -> dict[str, Any]:
-    """The shipped `prometheus.yml`, with these targets and a faster pace."""
+def configured(
+    targets: Sequence[str], *, interval: str = "1s", **jobs: Sequence[str]
+) -> dict[str, Any]:
+    """The shipped `prometheus.yml` at a faster pace, with these targets and further `jobs`."""
     config = yaml.safe_load((HERE / "prometheus.yml").read_text(encoding="utf-8"))
     config["global"] = {"scrape_interval": interval, "evaluation_interval": interval}
     config["rule_files"] = [str(HERE / "alerts.yml")]
     config["scrape_configs"][0]["static_configs"] = [{"targets": list(targets)}]
+    config["scrape_configs"] += [
+        {"job_name": name, "static_configs": [{"targets": list(of_job)}]}
+        for name, of_job in jobs.items()
+    ]
     return dict(config)
 
 

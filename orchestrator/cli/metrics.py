@@ -66,6 +66,7 @@ def demo(
     listen: str = "127.0.0.1:9464",
     speed: float = 60.0,
     seed: int = 1,
+    outage: bool = False,
     output: Output = _PLAIN,
 ) -> int:
     """Serve the metrics of scripted turns that meet every failure, until Ctrl-C.
@@ -81,6 +82,8 @@ def demo(
         How much faster than real time the turns go by.
     seed
         Draw attempts and jitter with this seed.
+    outage
+        Let most turns meet a provider and agents that are down, so that alerts fire.
     """
     if not 1.0 <= speed <= _FASTEST:
         allowed = f"a number from 1 to {_FASTEST:g}"
@@ -91,11 +94,11 @@ def demo(
         output.warn("other machines can reach this address, and nobody is asked who they are")
     import anyio  # noqa: PLC0415 - `metrics list` does without an event loop
 
-    anyio.run(_serve, listener, speed, seed)
+    anyio.run(_serve, listener, speed, seed, outage)
     return Exit.OK
 
 
-async def _serve(listener: Listener, speed: float, seed: int) -> None:
+async def _serve(listener: Listener, speed: float, seed: int, outage: bool) -> None:  # noqa: FBT001 - anyio.run passes by position
     import anyio  # noqa: PLC0415 - see `demo`
 
     from orchestrator.metrics import MetricsObserver  # noqa: PLC0415 - see `demo`
@@ -105,7 +108,7 @@ async def _serve(listener: Listener, speed: float, seed: int) -> None:
     from orchestrator.service.serve import serve  # noqa: PLC0415 - see `demo`
 
     observer, incidents = MetricsObserver(), Incidents()
-    traffic = Traffic(observer, incidents, seed=seed)
+    traffic = Traffic(observer, incidents, seed=seed, outage=outage)
     hosts = LOOPBACK_HOSTS if listener.address.loopback else None
     application = create_app(observer, incidents=incidents, hosts=hosts)
     with anyio.open_signal_receiver(signal.SIGTERM) as terminated:

@@ -153,8 +153,17 @@ _LEAVINGS: Final[dict[DropReason, Callable[[float, Live], _Leaving]]] = {
 }
 
 
-def scripts(providers: tuple[str, ...]) -> Iterator[Script]:
-    """Yield scripts without end: each round shows all families, then a stretch of plain kinds."""
+_CALM: Final = (Script(),) * 3
+_OUTAGE: Final = (
+    Script((_BUSY,), forever=True),
+    Script((_GONE,), forever=True),
+    Script((_met(Kind.AGENT_DIED),), forever=True),
+)
+"""What most turns meet in place of an answer while everything is down."""
+
+
+def scripts(providers: tuple[str, ...], *, outage: bool = False) -> Iterator[Script]:
+    """Yield scripts without end: one that shows a family, one of a kind, then ordinary ones."""
     failures = cycle(product(providers, FAILURE_KINDS))
     by_provider = cycle(providers)
     # Their lengths have no common factor with the scripts', so that each meets each in time.
@@ -165,15 +174,21 @@ def scripts(providers: tuple[str, ...]) -> Iterator[Script]:
         yield evolve(script, provider=provider, leaves=next(leavings), steps_work=next(works))
         provider, kind = next(failures)
         yield Script((_met(kind),), provider=provider)
-        for _ in range(3):
-            yield Script(provider=next(by_provider))
+        for ordinary in _OUTAGE if outage else _CALM:
+            yield evolve(ordinary, provider=next(by_provider))
 
 
 class Traffic:
     """Turns of scripted agents, on a clock that only `advance` moves."""
 
     def __init__(
-        self, observer: MetricsObserver, incidents: Incidents, *, seed: int = 1, gap_s: float = 1.0
+        self,
+        observer: MetricsObserver,
+        incidents: Incidents,
+        *,
+        seed: int = 1,
+        gap_s: float = 1.0,
+        outage: bool = False,
     ) -> None:
         """`gap_s` is the virtual time between two new turns."""
         self.now = 0.0
@@ -181,7 +196,7 @@ class Traffic:
         self._incidents = incidents
         self._gap_s = gap_s
         self._random = Random(seed)
-        self._scripts = scripts((*Metrics().providers, OTHER))
+        self._scripts = scripts((*Metrics().providers, OTHER), outage=outage)
         self._ledgers = [Ledger(f"session-{n}", "demo") for n in range(_SESSIONS)]
         self._marks: dict[str, Mark] = {}
         self._due: list[tuple[float, int, Iterator[float]]] = []

@@ -43,7 +43,7 @@ class Conversation:
     output: Output
     tasks: TaskGroup
     transcript: Transcript = field(factory=Transcript)
-    _countdown: anyio.CancelScope | None = None
+    _countdown: Live | None = None
     _mid_line: bool = False
 
     def show(self, progress: Progress) -> None:
@@ -111,7 +111,8 @@ class Conversation:
 
     def _say(self, text: str, style: str) -> None:
         self._finish_line()
-        self.output.stderr.print(Text(terminal_line(text), style), soft_wrap=True)
+        # A log line stays one line; on a terminal words are not cut.
+        self.output.stderr.print(Text(terminal_line(text), style), soft_wrap=is_plain(sys.stderr))
 
     def _wait(self, scheduled: RetryScheduled) -> None:
         of = f" of {scheduled.limit}" if scheduled.limit else ""
@@ -120,23 +121,25 @@ class Conversation:
             self._say(f"{words} in {scheduled.delay_s:.1f} s", "yellow")
             return
         self._finish_line()
-        self._countdown = anyio.CancelScope()
+        self._countdown = Live(console=self.output.stderr, auto_refresh=False, transient=True)
+        self._countdown.start()
         self.tasks.start_soon(self._count, self._countdown, words, scheduled.delay_s)
 
-    async def _count(self, scope: anyio.CancelScope, words: str, length_s: float) -> None:
-        """Count a wait down on one line that is gone afterwards."""
+    async def _count(self, live: Live, words: str, length_s: float) -> None:
+        """Count a wait down on one line."""
         until = anyio.current_time() + length_s
-        with scope, Live(console=self.output.stderr, auto_refresh=False, transient=True) as live:
-            ascii_only = is_ascii(live.console)
-            while (left_s := until - anyio.current_time()) > 0:
-                line = Text(f"{words}  ", "yellow")
-                line.append_text(bar(left_s, length_s, ascii_only=ascii_only))
-                live.update(line.append("  Ctrl-C stops", "dim"), refresh=True)
-                await anyio.sleep(_REFRESH_S)
+        ascii_only = is_ascii(live.console)
+        while self._countdown is live:
+            line = Text(f"{words}  ", "yellow")
+            left_s = max(0.0, until - anyio.current_time())
+            line.append_text(bar(left_s, length_s, ascii_only=ascii_only))
+            live.update(line.append("  Ctrl-C stops", "dim"), refresh=True)
+            await anyio.sleep(_REFRESH_S)
 
     def _stop_counting(self) -> None:
+        """Take the line away, before anything else is written."""
         if self._countdown is not None:
-            self._countdown.cancel()
+            self._countdown.stop()
             self._countdown = None
 
 

@@ -12,14 +12,13 @@ somebody who can wait (`_nudge`):
 * a helper task of the orchestrator, if the owner is inside the agent's code.
 
 The machine wants a whole tuple performed before the next event.  Only deliveries to sinks take
-time; while some are owed (`_outbox`) events queue up (`_inbox`), and `settle` hands them in after.
-With no sinks nothing is ever owed and nothing queues.
+time; while some are owed, events queue up behind them (`_backlog`), and `settle` hands them in
+after.  With no sinks nothing is ever owed and nothing queues.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
 from types import MappingProxyType
@@ -35,6 +34,7 @@ from orchestrator.failure.redact import one_line
 from orchestrator.incident.ledger import Mark
 from orchestrator.incident.record import Record
 from orchestrator.runner.agent import Attempt, AttemptEnd, Prompt, RecoveryResult
+from orchestrator.runner.backlog import Backlog
 from orchestrator.runner.delivery import PATIENCE_S
 from orchestrator.runner.endings import event_of
 from orchestrator.runner.progress import (
@@ -118,16 +118,12 @@ class Drive:
     """Where the owner is inside the agent's code.  Cancelled only when the turn is over."""
     _patience: anyio.CancelScope | None = None
     """Where a helper waits for the stop budget."""
-    _outbox: deque[tuple[Record | Note, Kind]] | None = None
-    """What the sinks are still owed."""
+    _backlog: Backlog | None = None
+    """What the sinks are still owed, and events that arrived meanwhile."""
     _observed: bool = False
     """Observers are looking at an answer that is not performed yet; one of them may press Stop."""
     _last: Evidence | None = None
     """Evidence that was the last event of all."""
-    _inbox: deque[Event] | None = None
-    """Events that arrived meanwhile."""
-    _settled: anyio.Event | None = None
-    """Set when the task that is delivering has done so."""
     _ended: anyio.Event | None = None
     """For those who wait for a turn that somebody else runs."""
     _error: Exception | None = None
@@ -162,15 +158,11 @@ class Drive:
         """Hand in an event from outside, and see to it that the answer is performed."""
         if isinstance(self._next, End):
             return  # it is over, and only not yet performed
-        if self._outbox or self._observed:
-            if self._inbox is None:
-                self._inbox = deque()
-            self._inbox.append(event)
-            return
-        self._handle(event)
-        while self._inbox and not self._outbox:
-            self._take_in()
-        self._nudge()
+        if self._backlog is not None or self._observed:
+            self._behind().arrived.append(event)
+        else:
+            self._handle(event)
+            self._nudge()
 
     def look(self, kind: type[UserSpoke | Rebound]) -> None:
         """Ask the rule again after the session's world changed."""
@@ -226,34 +218,35 @@ class Drive:
 
     async def settle(self) -> None:
         """Deliver what the sinks are owed, then hand in what arrived meanwhile."""
-        while self._settled is not None:
-            await self._settled.wait()
-        if not (self._outbox or self._inbox):
-            return
-        self._settled = settled = anyio.Event()
-        try:
-            while self._outbox or self._inbox:
-                if self._outbox:
-                    await self._deliver(*self._outbox[0])
-                    self._outbox.popleft()
-                elif self._inbox:
-                    self._take_in()
-        finally:
-            self._settled = None
-            settled.set()
-            self._nudge()
+        while (backlog := self._backlog) is not None:
+            if backlog.settled is not None:  # somebody is at it
+                await backlog.settled.wait()
+                continue
+            backlog.settled = settled = anyio.Event()
+            try:
+                await self._work_off(backlog)
+                self._backlog = None
+            finally:
+                backlog.settled = None
+                settled.set()
+                self._nudge()
 
-    def _take_in(self) -> None:
-        """Hand in the oldest event that had to wait."""
-        event = self._inbox.popleft() if self._inbox else None
-        if event is not None and not isinstance(self._next, End):
-            self._handle(event)
+    async def _work_off(self, backlog: Backlog) -> None:
+        owed, arrived = backlog.owed, backlog.arrived
+        while owed or arrived:
+            if owed:
+                await self._deliver(*owed[0])
+                owed.popleft()
+            else:
+                event = arrived.popleft()
+                if not isinstance(self._next, End):
+                    self._handle(event)
 
     # The owner ------------------------------------------------------------------------------------
 
     # One branch for each effect that takes time.  The wait is written out in place, because each
     # coroutine in between is memory that every waiting turn holds.
-    async def _run(self) -> Outcome:  # noqa: C901
+    async def _run(self) -> Outcome:  # noqa: C901, PLR0912
         """Ask the machine, perform what it answers, until it says how the turn ended."""
         self._begun = True
         session, clock = self.session, self.session.clock
@@ -262,7 +255,7 @@ class Drive:
             now = clock.now()
             self._handle(Started(now, self._live(now), self.facts))
             while self.outcome is None:
-                if self._outbox or self._inbox or self._settled:
+                if self._backlog is not None:
                     await self.settle()
                 step, self._next = self._next, None
                 if isinstance(step, Dispatch):
@@ -272,7 +265,7 @@ class Drive:
                         self._handle(self._about_to_send())
                 elif isinstance(step, Send):
                     end = await self._attempt(step)
-                    if self._outbox or self._inbox or self._settled:
+                    if self._backlog is not None:
                         await self.settle()
                     if self._next is None:  # else a Stop has ended the turn
                         self._handle(self._attempt_ended(step.number, end))
@@ -333,7 +326,7 @@ class Drive:
         self._pause = None
         now = self.session.clock.now()
         self.waited_s += now - before
-        if self._next is None and not (self._outbox or self._inbox):
+        if self._next is None and self._backlog is None:
             self._handle(Due(now, self._live(now)))
 
     async def _attempt(self, send: Send) -> AttemptEnd:
@@ -418,12 +411,12 @@ class Drive:
     def _nudge(self) -> None:
         """Wake whoever can perform what the machine now wants."""
         if self._pause is not None:
-            if self._next is not None or self._outbox:
+            if self._next is not None or self._backlog is not None:
                 self._pause.cancel()
             return
         if self._work is not None and self._next is not None:
             self._work.cancel()
-        if self._outbox and self._settled is None and (self._work or self._flight):
+        if self._backlog is not None and (self._work or self._flight):
             self.session.orchestrator.spawn(self.settle)
 
     def _cancel(self, effect: Cancel) -> None:
@@ -453,13 +446,16 @@ class Drive:
     def _owe(self, item: Record | Note, kind: Kind) -> None:
         """Deliver now where nobody has to be waited for, else put it into the outbox."""
         if self.session.delivery.configured:
-            if self._outbox is None:
-                self._outbox = deque()
-            self._outbox.append((item, kind))
+            self._behind().owed.append((item, kind))
         elif isinstance(item, Record):
             self._delivered(self.session.ledger.restamp(item), kind)
         else:
             self._tell(NoteDelivered(item))
+
+    def _behind(self) -> Backlog:
+        if self._backlog is None:
+            self._backlog = Backlog()
+        return self._backlog
 
     async def _deliver(self, item: Record | Note, kind: Kind) -> None:
         """Delivery first: only what arrived somewhere moves the ledger."""
@@ -492,7 +488,6 @@ class Drive:
         )
         session = self.session
         session.keep(self, end)
-        session.leave(self)
         session.orchestrator.running.discard(self)
         self._announce_end()
 
@@ -509,7 +504,7 @@ class Drive:
         """End a turn whose owner is going, or let a helper do it if sinks have to be waited for."""
         if self.outcome is not None:
             return
-        if self._outbox or self._inbox:
+        if self._backlog is not None:
             self.session.orchestrator.spawn(self.wind_up)
         elif isinstance(self._next, End):
             self._finish(self._next)

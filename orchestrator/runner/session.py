@@ -236,8 +236,9 @@ class Session:
         """Give the turn the agent, or a place in line.  A nested turn runs inside another one."""
         if self.current is turn or turn.facts.nested:
             return True
-        if self.current is None and not self._line:
+        if self.current is None:
             self.current = turn
+            turn.machine.session = self.state
             return True
         self._line.insert(0 if ahead else len(self._line), turn)
         self.refresh()
@@ -261,21 +262,23 @@ class Session:
         self.ledger.next_attempt(turn.mark, turn.id)
 
     def keep(self, turn: Drive, end: End) -> None:
-        """Keep what outlives a turn."""
-        self.state = end.session
+        """Keep what outlives a turn, and let the next one in line go on."""
+        if not turn.facts.nested:  # else the turn around it goes by what it began with
+            self.state = end.session
         if end.outcome is How.LANDED:
             self._landed(turn)
         elif end.outcome is How.FAILED and turn.record is not None:
             self._remember(turn, turn.record.id, end)
+        self.leave(turn)
 
     def leave(self, turn: Drive) -> None:
         """Let the next turn in line go on."""
-        if turn in self._line:
-            self._line.remove(turn)
-        elif self.current is turn:
+        if self.current is turn:
             self.current = self._line.pop(0) if self._line else None
             if self.current is not None:
                 self.current.take_place(self.state)
+        elif turn in self._line:
+            self._line.remove(turn)
         if self.live.user_input:
             self.refresh()
 

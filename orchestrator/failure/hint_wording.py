@@ -88,7 +88,8 @@ _TRIGGERS = (
     r"|\bcome back\b|\bagain\b|\buntil\b)"
     r"|(r\xc3\xa9essay\w*|nouvelle tentative|int\xc3\xa9nt\w*|intente\w*|reint\xc3\xa9nt\w*"
     r"|reintent\w*|vuelv\w* a intentar\w*|tent(?:e|ar) novamente|versuchen|erneut|wiederhol\w*"
-    r"|riprov\w*|\xd0\xbf\xd0\xbe\xd0\xb2\xd1\x82\xd0\xbe\xd1\x80\w*"
+    r"|riprov\w*|\xd0[\x9f\xbf]\xd0\xbe\xd0\xb2\xd1\x82\xd0\xbe\xd1\x80[^\s]*"
+    r"|\xd0[\x9f\xbf]\xd0\xbe\xd0\xbf\xd1\x80\xd0\xbe\xd0\xb1[^\s]*"
     r"|\xe8\xaf\xb7|\xe8\xab\x8b|\xe7\xad\x89\xe5\xbe\x85)"
     r"|(\|)"
     r")"
@@ -122,6 +123,7 @@ _FILLERS = (
     "with",
     "exponential", "backoff", "access", "window", "once more", "daily", "every day", "each day",
     "de nuevo", "nuevamente", "plus tard", "novamente", "at least", "or", "around",
+    "попытку", "снова", "ещё раз",
 )  # fmt: skip
 """Small words between a trigger and its time."""
 _SMALL = re.compile(rf"(?:{_OPENING}(?:{'|'.join(_FILLERS)})\b){{0,6}}", re.IGNORECASE)

@@ -52,15 +52,17 @@ _MEDIUM_NAME = re.compile(
     r"|sas|dsn|sig|code_verifier|nonce_key)" + _SUFFIX + r"$"
 )
 _WEAK_NAME = re.compile(r"(?:key|signature|hmac|code|webhook)" + _SUFFIX + r"$")
-_HARMLESS_NAME = re.compile(
+_OTHER_THINGS = re.compile(
     r"(?:^|_)(?:public|primary|foreign|partition|sort|cache|lookup|dedupe?|idempotency|host|known|sub"
     r"|row|group|map|object|s3|bucket|registry|unique|index|next|page|pagination|continuation"
     r"|cursor|sync|unexpected|eos|bos|pad|stop|end|start|special|completion|prompt|input|output"
     r"|cached|reasoning|max|min|total|status|error|exit|country|zip|postal|return|response|source"
-    r"|qr|bar|vs|model|has|is|no|use|need|needs|missing|expected|quota|metric|routing|thinking)"
-    r"_?(?:api_)?(?:tokens?|keys?|pass(?:word)?|auth|codes?|secrets?|session|signature|credentials?)"
-    r"(?:_?id)?$"
+    r"|qr|bar|vs|model|quota|metric|routing|thinking)"
+    r"_?(?:tokens?|keys?|pass|auth|codes?|session|signature|credentials?)(?:_?id)?$"
 )
+"""Keys, tokens and codes of another sense, also where the two words stand apart."""
+_FLAGS = re.compile(r"(?:^|_)(?:has|is|no|use|need|needs|missing|expected)_[a-z_]+$")
+"""`has_password`: the answer to a question."""
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _JOINTS = re.compile(r"[\W_]+")
 
@@ -68,14 +70,26 @@ _JOINTS = re.compile(r"[\W_]+")
 @lru_cache(maxsize=2048)
 def strength(name: str) -> int:
     """How far a name alone makes its value a secret; reads the end of a long name only."""
-    plain = _JOINTS.sub("_", _CAMEL.sub("_", name[-_LONG:])).strip("_").lower()
-    if _HARMLESS_NAME.search(plain):
+    name = name[-_LONG:].strip()
+    last = name.rpartition(" ")[2]
+    plain = _plain(last)
+    if _FLAGS.search(plain) or _OTHER_THINGS.search(plain):
+        return NONE
+    if _STRONG_NAME.search(plain):
+        return STRONG
+    # "api key" is one name in two words, and so is "completion token".
+    plain = _plain(name)
+    if _OTHER_THINGS.search(plain):
         return NONE
     if _STRONG_NAME.search(plain):
         return STRONG
     level = MEDIUM if _MEDIUM_NAME.search(plain) else WEAK if _WEAK_NAME.search(plain) else NONE
     # The environment of a process names its secrets in capitals.
-    return level + 1 if level and "_" in name and name.isupper() else level
+    return level + 1 if level and "_" in last and last.isupper() else level
+
+
+def _plain(name: str) -> str:
+    return _JOINTS.sub("_", _CAMEL.sub("_", name)).strip("_").lower()
 
 
 # -- values ---------------------------------------------------------------------------------------

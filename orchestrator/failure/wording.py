@@ -412,7 +412,7 @@ def _filled(text: str, view: View, model: str) -> str:
 def _with_reason(ours: str, view: View, finding: Finding, theirs: str) -> tuple[str, str]:
     """Our sentence, the signal or exit code, and the line that says why."""
     raw = view.raw
-    line = without_places(scrub(why(raw.stderr))) if raw.stderr else theirs
+    line = without_places(why(scrub(raw.stderr))) if raw.stderr else theirs
     if (
         raw.surface is Surface.EXIT
         and finding.kind is Kind.AGENT_DIED

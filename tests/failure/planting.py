@@ -29,6 +29,7 @@ def _references(text):
 SPELLINGS = {
     "as it is": str,
     "in a sentence": lambda s: f"the request failed with {s} (see the log)",
+    "behind the words of a log": lambda s: f"2026-11-30 12:00:00 [x] npm error {s}",
     "in a JSON text": lambda s: json.dumps({"error": {"message": s}}),
     "in JSON in JSON": lambda s: json.dumps({"error": {"message": json.dumps({"m": s})}}),
     "in JSON in JSON in JSON": lambda s: json.dumps(json.dumps(json.dumps({"m": s}))),
@@ -56,7 +57,7 @@ BARE_SPELLINGS = {
 """For those that need no neighbour."""
 
 
-def survives(secret, text, out):
+def survives(secret, out, text=None):
     """True where the secret, twelve characters of a long one, or its whole spelling is left."""
     pieces = [secret]
     if len(secret) > 30:

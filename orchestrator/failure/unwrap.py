@@ -55,7 +55,7 @@ _ECHO_KEYS: Final = _words(
 
 
 _SYMBOL_KEYS: Final = _words(
-    "code errno type name errortype errorname errorkind errorcode status grpcstatus"
+    "code errno type name errortype errorname errorkind errorcode status grpcstatus reason"
 )
 """Fields whose value is a symbol: one word that names an error."""
 
@@ -112,7 +112,7 @@ class Contents:
             if isinstance(value, str):
                 self._fact(key, value, level)
                 if key in _SENTENCE_KEYS and value.strip():
-                    self._text(value, provider=provider, level=level + 1, keyed=True)
+                    self._text(value, provider=provider, level=level, keyed=True)
             elif isinstance(value, bool) or value is None:
                 continue
             elif isinstance(value, int | float):

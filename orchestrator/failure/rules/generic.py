@@ -69,6 +69,7 @@ RULES: Final[tuple[Rule, ...]] = (
         Step.ALLOWANCE,
         Kind.BILLING,
         r"\bcredit balance\b.{0,20}too low\b|\binsufficient (?:credits?|funds|balance)\b",
+        r"\binsufficient_\w*(?:balance|credits?|funds)\w*\b",
         r"\bnot enough (?:credits?|funds|balance)\b|\bout of (?:\w+ )?credits?\b",
         r"\bpayment (?:is )?required\b",
         r"\bpayment method\b.{0,40}(?:required|declined|failed|missing|add)",
@@ -107,6 +108,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "any.context_overflow",
         Step.SHAPE,
         Kind.CONTEXT_OVERFLOW,
+        r"\bconversation_?state_?too_?large\b|\bconversation_?too_?(?:large|long)\b",
         r"\brange of input length should be\b|\binput length\b.{0,40}(?:exceed|out of range)",
         (
             r"\b(?:prompt|input|conversation|chat|history|thread|messages)\b(?: \w+){0,3} too "
@@ -176,6 +178,10 @@ RULES: Final[tuple[Rule, ...]] = (
         Step.SHAPE,
         Kind.IMAGE_REJECTED,
         r"\b(?:invalid|unsupported|corrupt(?:ed)?|undecodable|unreadable|broken) image\b",
+        (
+            r"\bimage\b.{0,40}\b(?:exceeds?|cannot exceed|larger than|over)\b.{0,20}\b(?:limit|\d+"
+            r" ?[mk]b)"
+        ),
         (
             r"\bimages?\b(?: \w+){0,6} (?:is |are )?(?:too (?:large|big|many|small)|not "
             r"(?:supported|valid|a valid)|unsupported|invalid|corrupt|exceeds?|could not be "
@@ -495,6 +501,15 @@ RULES: Final[tuple[Rule, ...]] = (
         r"\breceived (?:an )?empty (?:response|completion)\b|\bresponse (?:was|is) empty\b",
         r"\breturned no (?:content|output|choices|candidates)\b",
         priority=-12,
+    ),
+    forbid(
+        # Gateways answer 500 for a 404 of the model behind them.
+        "any.missing_model_is_no_outage",
+        (Kind.SERVER_ERROR,),
+        r"\bdeploymentnotfound\b|\bmodel_not_found\b|\bmodels?/\S+ (?:is |was )?not found\b",
+        r"\bmodel ['\"`]?[\w.:/@-]+['\"`]? (?:does not exist|(?:was |is )?not found)\b",
+        scope=_PROVIDER,
+        priority=-19,
     ),
     says(
         "any.model_not_found",

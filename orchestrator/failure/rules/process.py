@@ -190,6 +190,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "start.died_while_starting",
         _START,
         Kind.AGENT_START_FAILED,
+        r"\b(?:process|agent|adapter|cli|server) failed to (?:start|launch|initiali[sz]e)\b",
         (
             r"\b(?:died|exited|crashed|failed|terminated) (?:during|on|at|while) (?:start-?up"
             r"|starting|launch\w*|initiali[sz]\w+)\b"
@@ -419,7 +420,7 @@ RULES: Final[tuple[Rule, ...]] = (
         _START,
         Kind.HOST_EXHAUSTED,
         r"\benospc\b|\bno space left on device\b|\bnot enough space on the disk\b",
-        r"\bdisk (?:is )?full\b|\bdisk quota exceeded\b",
+        r"\bdisk (?:is )?full\b|\bdisk quota exceeded\b|\bedquot\b",
         cause=Cause.DISK,
         priority=15,
     ),
@@ -427,6 +428,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "host.descriptors",
         _START,
         Kind.HOST_EXHAUSTED,
+        r"\b(?:low|reached) max(?:imum)? (?:open )?file descriptors\b|\bfile descriptor limit\b",
         r"\bemfile\b|\benfile\b|\btoo many open files\b|\bfile table overflow\b",
         r"\bsystem limit for number of file watchers\b|\binotify (?:watch|instance) limit\b",
         cause=Cause.DESCRIPTORS,

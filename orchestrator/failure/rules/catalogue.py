@@ -12,8 +12,11 @@ from orchestrator.failure.rules import (
     bedrock,
     codex,
     copilot,
+    exceptions,
     gemini_cli,
     generic,
+    generic_limits,
+    generic_shape,
     google,
     kiro,
     local,
@@ -23,6 +26,7 @@ from orchestrator.failure.rules import (
     openai,
     opencode,
     process,
+    starts,
     status,
     vendors,
 )
@@ -31,6 +35,7 @@ _FILES: Final = (
     # What is particular first, the nets last.
     notices,
     acp,
+    starts,
     process,
     kiro,
     codex,
@@ -44,8 +49,11 @@ _FILES: Final = (
     vendors,
     local,
     network,
+    exceptions,
     localized,
     status,
+    generic_limits,
+    generic_shape,
     generic,
 )
 

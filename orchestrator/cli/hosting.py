@@ -54,9 +54,24 @@ class Served:
         from orchestrator.service.incidents import Incidents  # noqa: PLC0415 - extra
 
         self.incidents = Incidents()
+        self._orchestrator: Orchestrator | None = None
         self._listener = listener
         hosts = LOOPBACK_HOSTS if listener.address.loopback else None
-        self._app = create_app(metrics, incidents=self.incidents, hosts=hosts)
+        self._app = create_app(
+            metrics,
+            incidents=self.incidents,
+            not_ready=self._not_ready,
+            hosts=hosts,
+        )
+
+    def watch(self, orchestrator: Orchestrator) -> None:
+        """Answer `/readyz` for this orchestrator."""
+        self._orchestrator = orchestrator
+
+    def _not_ready(self) -> list[str]:
+        from orchestrator.service.readiness import reasons  # noqa: PLC0415 - extra
+
+        return [] if self._orchestrator is None else reasons(self._orchestrator)
 
     async def serve(self) -> None:
         """Serve until cancelled."""
@@ -75,9 +90,14 @@ async def hosted(
     listener: Listener | None = None,
     allow_tools: bool = False,
     load: str = "",
+    settings_ok: bool = True,
 ) -> AsyncIterator[Hosted]:
-    """Run an orchestrator over one agent.  At the end the agent's whole tree is gone."""
+    """Run an orchestrator over one agent.  At the end the agent's whole tree is gone.
+
+    `settings_ok` is False when the settings file could not be used and these are the defaults.
+    """
     noise, metrics = LoopNoise(), MetricsObserver(settings.metrics)
+    metrics.settings_loaded(ok=settings_ok)
     noise.install()
     runtime = Runtime(command, settings.watchdogs, allow_tools=allow_tools)
     served = None if listener is None else Served(listener, metrics)
@@ -88,7 +108,7 @@ async def hosted(
     )
     async with anyio.create_task_group() as tasks:
         if served is not None:
-            served.incidents.active = lambda: orchestrator.active
+            served.watch(orchestrator)
             tasks.start_soon(served.serve)
         async with runtime, orchestrator:
             agent = AcpAgent(

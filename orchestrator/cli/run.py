@@ -25,7 +25,7 @@ from orchestrator.cli.terminal import Output
 from orchestrator.failure.kinds import Action, Kind
 from orchestrator.failure.verdict import Verdict
 from orchestrator.runner import Outcome, Turn
-from orchestrator.settings.model import Settings
+from orchestrator.settings.load import Loaded
 from orchestrator.turn.effects import How
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def run(
     listen
         Serve metrics and incidents at HOST:PORT meanwhile.
     """
-    settings = chosen.load(output).settings
+    loaded = chosen.load(output)
     try:
         resolved = resolve(command, folder=str(folder) if folder else None)
     except CommandMissingError as error:
@@ -77,7 +77,7 @@ def run(
         raise Halt(code, str(error), field="COMMAND") from None
     listener = listening(listen) if listen else None
     plan = Plan(resolved, prompt, session, allow_tools=allow_tools)
-    return run_async(_Run(plan, output, listener).main, settings)
+    return run_async(_Run(plan, output, listener).main, loaded)
 
 
 @frozen
@@ -98,15 +98,16 @@ class _Run:
     _turn: Turn | None = None
     _interrupted: bool = False
 
-    async def main(self, settings: Settings) -> int:
+    async def main(self, loaded: Loaded) -> int:
         """Run the whole conversation; answer the exit code."""
         code: int = Exit.INTERRUPTED
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._mind_signals, tasks.cancel_scope)
             async with hosted(
                 self.plan.command,
-                settings,
+                loaded.settings,
                 listener=self.listener,
+                settings_ok=loaded.ok,
                 allow_tools=self.plan.allow_tools,
                 load=self.plan.session,
             ) as host:

@@ -222,10 +222,18 @@ def create_app(
 ) -> Litestar:
     """Build the app.
 
-    `incidents` is the sink to read from.  `not_ready` gives the reasons why no work can be taken,
-    one sentence each, none when all is well.  `hosts` are the names it answers to; None is any,
-    which is right when the app is mounted in one that checks for itself.
+    `incidents` is the sink to read from; which of them are active it asks the observer, unless it
+    was told whom to ask.  `not_ready` gives the reasons why no work can be taken, one sentence
+    each, none when all is well: `readiness.reasons` for an orchestrator.  `hosts` are the names it
+    answers to; None is any, which is right when the app is mounted in one that checks for itself.
     """
+    kept = Incidents() if incidents is None else incidents
+
+    def active_now() -> Iterable[Record]:
+        return metrics_observer.active()  # an orchestrator sets it, maybe later than now
+
+    if kept.active is tuple:
+        kept.active = active_now
 
     def check_host(request: Request[Any, Any, Any]) -> None:
         name = request.headers.get("host", "")
@@ -254,7 +262,7 @@ def create_app(
         state=State(
             {
                 "metrics": metrics_observer,
-                "incidents": Incidents() if incidents is None else incidents,
+                "incidents": kept,
                 "not_ready": not_ready,
             }
         ),

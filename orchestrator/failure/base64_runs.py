@@ -12,8 +12,11 @@ from typing import Any
 from orchestrator.failure.linear import compile_linear, find_all
 from orchestrator.failure.randomness import DIGIT, entropy, mixed_case
 
-_RUN = r"[A-Za-z0-9+/_-]*[A-Za-z0-9+/]{16}[A-Za-z0-9+/_-]*={0,2}"
-"""In either alphabet; words joined by hyphens or underscores are no run."""
+_RUN = (
+    r"[A-Za-z0-9+/]{60,}(?:\r?\n[A-Za-z0-9+/]+={0,2})+"
+    r"|[A-Za-z0-9+/_-]*[A-Za-z0-9+/]{16}[A-Za-z0-9+/_-]*={0,2}"
+)
+"""In either alphabet, also over several lines; words joined by hyphens or underscores are no run."""
 _STANDARD = bytes.maketrans(b"-_", b"+/")
 
 
@@ -32,7 +35,7 @@ def runs(data: bytes) -> Iterator[tuple[int, int, bytes]]:
 
 def unbase64(run: bytes) -> bytes:
     """What a run in either alphabet holds, padded or not, cut short or not."""
-    run = run.translate(_STANDARD).rstrip(b"=")
+    run = run.translate(_STANDARD, b"\r\n").rstrip(b"=")
     run = run[: len(run) - (len(run) % 4 == 1)]
     try:
         return base64.b64decode(run + b"=" * (-len(run) % 4))

@@ -188,8 +188,8 @@ def _looked_up(
     for fact in view.contents.facts:
         if fact in facts:
             yield facts[fact], f"{fact[0]}={fact[1]}"
-    if view.wrapped_by_transport:
-        yield facts.get(("wrapper", "transport"), nothing), "wrapper"
+    if view.stream_cut:
+        yield facts.get(("wrapper", "stream_cut"), nothing), "stream disconnected"
     if view.raw.code is not None:
         yield facts.get(("jsonrpc", str(view.raw.code)), nothing), f"code {view.raw.code}"
     for status in view.statuses(with_status):

@@ -18,7 +18,7 @@ from attrs import frozen
 
 from orchestrator.failure.base64_runs import unbase64
 from orchestrator.failure.linear import compile_linear, find_next
-from orchestrator.failure.randomness import DIGIT, LETTER, mixed_case
+from orchestrator.failure.randomness import DIGIT, LETTER, mixed_case, random_enough
 
 
 @frozen
@@ -317,9 +317,25 @@ def spans(data: bytes) -> Iterator[tuple[int, int]]:
         if kept is not None and check:
             kept = check(match.group())
         if kept is not None:
+            end = _unwrapped(data, end)
             yield first + kept, end
         # What failed may hide another shape; it is short, so the second look is cheap.
         start = first + 1 if kept is None and end - first <= _SHORT else end
+
+
+_WRAPPED = re.compile(rb"\r?\n[ \t]*([A-Za-z0-9_+/=.-]{8,})(?=[\s\"'\\)\]},;]|$)")
+_NARROWEST = 60
+"""Columns of the narrowest terminal that is expected to wrap a line."""
+
+
+def _unwrapped(data: bytes, end: int) -> int:
+    """The end of a secret that a terminal wrapped: it goes on in the lines below."""
+    while end - data.rfind(b"\n", 0, end) > _NARROWEST:
+        below = _WRAPPED.match(data, end)
+        if below is None or not random_enough(below[1], 8):
+            break
+        end = below.end()
+    return end
 
 
 def any_in(data: bytes) -> bool:

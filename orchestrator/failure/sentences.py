@@ -18,6 +18,7 @@ MAX_READ: Final = 16_000
 _MAX_ENVELOPES: Final = 8
 
 _ENVELOPES: Final = (
+    r"^error -\d{5} ",
     # Tags and marks that a terminal interface puts in front.
     r"^\[[\w ./-]{1,40}\]:? ",
     r"^[\s*\[✕✗✘■⚠❌🥲•·|>\"'`(]+",
@@ -26,9 +27,8 @@ _ENVELOPES: Final = (
         r"|stream|protocol|unhandled|fatal|unexpected) )*"
         r"(?:error|exception)(?: \(?-?\d{3,5}\)?| code:? -?\d+| details)?(?: -)?(?::|,| -) ?"
     ),
-    r"^error -\d{5} ",
     r"^(?:[\w$]+\.)*\w+(?:error|exception|failure|timeout)\b(?: \[[\w.]+\])?(?::| -) ",
-    r"^encountered an error in the response stream: ",
+    r"^encountered an error in the response stream: |^<unknown status code>:? |^payment required: ",
     r"^stream disconnected before completion: ",
     (
         r"^(?:error sending prompt|error running remote compact task|ran into this error|kiro"
@@ -72,7 +72,7 @@ _TAILS: Final = (
     r",? url: \S+",
     r" ?\((?:http )?status(?: code)?: ?\w+\)| ?\(http \d{3}\)",
     r" ?\(code:? -?\d+\)",
-    r"[\s,;:\[({'\"`-]+$",
+    r"[\s,;:\[({-]+$",
 )
 """Counters, ids and half-open brackets."""
 
@@ -233,11 +233,11 @@ _MAX_TAILS: Final = 4
 
 def _balanced(words: str) -> str:
     """Without a bracket or quote whose partner went with an envelope."""
-    for left, right in ("()", "[]", '""', "{}"):
-        last = words.endswith(right)
-        if last and words.count(left) < words.count(right) + (
-            left == right and 1 - 2 * (words.count(left) % 2 == 0)
-        ):
+    for left, right in ("()", "[]", "{}"):
+        if words.endswith(right) and words.count(left) < words.count(right):
+            words = words[:-1].rstrip()
+    for quote in "\"'`":
+        if words.endswith(quote) and words.count(quote) % 2:
             words = words[:-1].rstrip()
     return words
 

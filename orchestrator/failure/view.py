@@ -37,8 +37,8 @@ class View:
     speaker: Speaker
     context: Context
     contents: Contents
-    wrapped_by_transport: bool = False
-    """A wrapper that claims a lost connection was taken off."""
+    stream_cut: bool = False
+    """A wrapper said that the stream was cut; it counts when nothing inside says more."""
     _hint: Hint | None = field(default=None, init=False)
     _statuses: tuple[int, ...] | None = field(default=None, init=False)
 
@@ -181,7 +181,7 @@ def open_failure(raw: RawFailure, speaker: Speaker, context: Context) -> View:
             )
             if wrapper is None or not plain[wrapper.end() :].strip(b" .:"):
                 break
-            view.wrapped_by_transport = True
+            view.stream_cut = view.stream_cut or b"stream disconnected" in wrapper.group()
             plain = plain[wrapper.end() :]
         if plain is not sentence.plain:
             contents.sentences[index] = Sentence(

@@ -257,11 +257,12 @@ RULES: Final[tuple[Rule, ...]] = (
         priority=-10,
     ),
     Rule(
-        "net.wrapper_only",
+        "net.stream_cut_and_no_more",
         Step.REQUEST,
         _LOST,
-        facts=(("wrapper", "transport_only"),),
+        facts=(("wrapper", "stream_cut"),),
         priority=-50,
+        cause=Cause.STREAM_CUT,
     ),
     forbid(
         "auth.is_network",

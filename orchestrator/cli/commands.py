@@ -64,6 +64,12 @@ COMMANDS: Final = (
         "Tune",
     ),
     Row(
+        "tune",
+        "orchestrator.cli.tune:tune",
+        "Search for settings that do best in a bad hour.",
+        "Tune",
+    ),
+    Row(
         "replay",
         "orchestrator.cli.replay:replay",
         "Run recorded turns again, under their own settings or under others.",

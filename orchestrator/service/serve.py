@@ -20,7 +20,7 @@ LOOPBACK: Final = "127.0.0.1"
 PORT: Final = 9464
 """The port Prometheus exporters of applications commonly use."""
 _HIGHEST_PORT: Final = 65_535
-_GRACE_S: Final = 2.0
+GRACE_S: Final = 2.0
 """How long answers under way may take after the end was asked for."""
 _BACKLOG: Final = 100
 
@@ -109,29 +109,35 @@ def _reason(error: OSError) -> str:
     return (error.strerror or str(error)).split(" (while", 1)[0].lower()
 
 
-async def serve(app: Any, listener: Listener) -> None:
+async def serve(app: Any, listener: Listener, *, grace_s: float = GRACE_S) -> None:
     """Serve until cancelled; then stop taking connections and let answers under way go out.
 
-    Takes the listener over and closes it.
+    Takes the listener over and closes it.  An answer that takes longer than `grace_s` is cut.
     """
     stop = anyio.Event()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_run, app, listener, stop.wait)
+        tasks.start_soon(_run, app, listener, stop, grace_s)
         try:
             await anyio.sleep_forever()
         finally:
             stop.set()
 
 
-async def _run(app: Any, listener: Listener, stopped: Callable[[], Awaitable[None]]) -> None:
+async def _run(app: Any, listener: Listener, stop: anyio.Event, grace_s: float) -> None:
     config = Config()
     config.bind = [f"fd://{listener.socket.detach()}"]
-    config.graceful_timeout = _GRACE_S
+    config.graceful_timeout = grace_s
     # Access and error lines are the program's business, not its standard output's.
     config.accesslog = config.errorlog = None
     config.include_server_header = False
+
+    async def stopped() -> None:
+        await stop.wait()
+        # From Python 3.12 on the server waits for open streams without a limit of its own.
+        scope.deadline = anyio.current_time() + 2 * grace_s
+
     # Not cancelled from outside: the server ends by itself once `stopped` returns.
-    with anyio.CancelScope(shield=True):
+    with anyio.CancelScope(shield=True) as scope:
         await _worker()(app, config, shutdown_trigger=stopped, mode="asgi")
 
 

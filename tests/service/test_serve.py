@@ -1,6 +1,7 @@
 """Serving on a real loopback socket, on both event loops."""
 
 import socket
+from functools import partial
 
 import anyio
 import httpx
@@ -125,6 +126,35 @@ async def test_an_answer_under_way_goes_out_although_the_end_was_asked_for(liste
             tasks.cancel_scope.cancel()
             go_on.set()
     assert answers == ["late, but here"]
+
+
+@pytest.mark.anyio
+async def test_an_answer_that_never_comes_does_not_hold_up_the_end(listener):
+    asked = anyio.Event()
+
+    async def endless(scope, receive, send):
+        if scope["type"] == "lifespan":
+            await receive()
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+            await send({"type": "lifespan.shutdown.complete"})
+            return
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        asked.set()
+        await anyio.sleep_forever()
+
+    async def ask():
+        async with httpx.AsyncClient(base_url=listener.url) as client:
+            with pytest.raises(httpx.HTTPError):
+                await client.get("/")
+
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as clients:
+            clients.start_soon(ask)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(partial(serve, endless, listener, grace_s=0.05))
+                await asked.wait()
+                tasks.cancel_scope.cancel()
 
 
 @pytest.mark.anyio

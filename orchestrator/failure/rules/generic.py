@@ -60,6 +60,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "any.denied",
         Step.ACCESS,
         Kind.ACCESS_DENIED,
+        r"\bnot allowed to (?:use|access|call|invoke)\b",
         (
             r"\b(?:unsupported|restricted) (?:countr(?:y|ies)|regions?|territor(?:y|ies)"
             r"|locations?)"

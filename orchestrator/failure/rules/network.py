@@ -253,7 +253,7 @@ RULES: Final[tuple[Rule, ...]] = (
         r"\bi/o error\b|\btransport error\b|\bhttp error sending\b|\bwsarecv\b|\bwsasend\b",
         r"\bload failed$|\bsocket exception\b|\bsocketexception\b",
         r"\bhttpclientconnectionfailure\b",
-        r"^(?:typeerror: )?terminated(?: at |$|: )",
+        r"(?:^|: )terminated(?: at |$|: )",
         priority=-10,
     ),
     Rule(

@@ -87,7 +87,7 @@ RULES: Final[tuple[Rule, ...]] = (
         Step.SHAPE,
         Kind.TOOL_SCHEMA_REJECTED,
         r"\binvalid schema for function\b|\binvalid_function_parameters\b",
-        r"\binvalid 'tools\[\d+\]",
+        r"\binvalid 'tools(?:\[\d+\])?|\btools\.function\.(?:parameters|name)\b",
         r"\btools\[\d+\]\.(?:function\.)?(?:parameters|name)\b",
         scope=_PROVIDER,
     ),

@@ -103,6 +103,14 @@ RULES: Final[tuple[Rule, ...]] = (
         cause=Cause.INSTALL,
     ),
     says(
+        "start.package_missing",
+        _START,
+        Kind.AGENT_START_FAILED,
+        r"\bimport failed\b.{0,20}\bpip install\b|\bplease (?:run|install)\b.{0,20}\bpip install\b",
+        surfaces=_DEAD | {Surface.EXCEPTION, Surface.ACP_ERROR},
+        cause=Cause.INSTALL,
+    ),
+    says(
         "start.shell_missing",
         _START,
         Kind.AGENT_START_FAILED,
@@ -114,6 +122,11 @@ RULES: Final[tuple[Rule, ...]] = (
         "start.sandbox",
         _START,
         Kind.AGENT_START_FAILED,
+        (
+            r"\berror (?:applying|running|setting up|starting)\b.{0,40}\b(?:sandbox|landlock"
+            r"|seccomp)\b"
+        ),
+        r"\b(?:unable|failed) to set up (?:the |a )?[\w-]+ sandbox\b",
         (
             r"\bsandbox\b.{0,80}(?:failed to|could not|cannot|unable to|refused to) "
             r"(?:initiali[sz]e|start|launch|apply|create)"

@@ -31,6 +31,8 @@ from orchestrator.turn.effects import Payload, Recover
 from orchestrator.turn.events import Step, StopReason
 
 _PROMPT: Final = "session/prompt"
+STALLED_RULE: Final = "acp.watchdog"
+"""Rule of the verdict on an agent that fell silent and acknowledged our cancel."""
 _STALLED: Final = "The agent fell silent, so its answer was cut off."
 _CANARY: Final = "Answer with the single word: ready. Use no tools."
 
@@ -64,6 +66,8 @@ class Running:
     watch: Watch
     call: Call | None = None
     cancelled: bool = False
+    on_reply: Callable[[Reply], None] | None = None
+    """Told of the answer in its place among the frames."""
 
 
 @define(eq=False)
@@ -154,7 +158,7 @@ class AcpAgent:
         self, connection: Connection, running: Running, line: PromptLine
     ) -> AttemptEnd:
         try:
-            running.call = await connection.call(_PROMPT, {}, line=line)
+            running.call = await connection.call(_PROMPT, {}, line=line, on_reply=running.on_reply)
             self._missing = Missing.NOTHING
             reply = await self._reply_or_silence(running.call, running.watch)
             if reply is None:
@@ -202,7 +206,7 @@ class AcpAgent:
                     _STALLED,
                     cause=Cause.STALLED,
                     delivery=Delivery.SENT,
-                    rule="acp.watchdog",
+                    rule=STALLED_RULE,
                 )
         await self.runtime.kill()
         running.intake.lose()
@@ -285,7 +289,7 @@ class AcpAgent:
         return {"cwd": self.runtime.command.folder, "mcpServers": list(self.mcp_servers)}
 
     async def _opened(self, connection: Connection, reply: Reply) -> None:
-        self._learn(reply.fields)
+        self.learn(reply.fields)
         self.runtime.attach(self.session_id, self)
         self._generation = self.runtime.generation
         for option_id, value in self.options.to_restore():
@@ -352,9 +356,9 @@ class AcpAgent:
         params = {"sessionId": self.session_id, "configId": option_id, "value": value}
         budget_s = self.runtime.watchdogs.session_s
         reply = await connection.request("session/set_config_option", params, timeout_s=budget_s)
-        self._learn(reply.fields)
+        self.learn(reply.fields)
 
-    def _learn(self, part: Mapping[str, Any]) -> None:
+    def learn(self, part: Mapping[str, Any]) -> None:
         if self.options.learn(part):
             self.on_options(self.options)
 
@@ -384,7 +388,7 @@ class AcpAgent:
 
     def on_update(self, update: dict[str, Any]) -> None:
         """One `session/update`.  What comes after the answer belongs to no prompt."""
-        self._learn(update)
+        self.learn(update)
         running = self._running
         if running is None or (running.call is not None and running.call.done):
             return
@@ -397,6 +401,11 @@ class AcpAgent:
         if self._running is not None:
             self._running.watch.life()
             self._running.intake.notification(method, params)
+
+    @property
+    def watch(self) -> Watch | None:
+        """The clock of the prompt in flight."""
+        return None if self._running is None else self._running.watch
 
     def on_question(self, *, is_open: bool) -> None:
         """The agent asks the user, or has been answered."""

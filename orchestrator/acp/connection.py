@@ -75,6 +75,11 @@ class Call:
             raise WireError(self.lost or RawFailure.exit())
         return self.reply
 
+    async def within(self, seconds: float) -> Reply:
+        """Wait for the answer for so long (0: for ever).  Raises TimeoutError too."""
+        with anyio.fail_after(seconds or None):
+            return await self.wait()
+
     @property
     def done(self) -> bool:
         return self._answered.is_set()
@@ -225,15 +230,16 @@ class Connection:
         timeout_s: float = 0,
         on_late: Callable[[Reply], None] | None = None,
         line: Callable[[int | str], bytes] | None = None,
+        on_reply: Callable[[Reply], None] | None = None,
     ) -> Reply:
         """Send a request and wait.  Raises WireError, or TimeoutError after `timeout_s` (0: never).
 
-        An answer that misses its budget goes to `on_late`.
+        An answer in time also goes to `on_reply`, in its place among the frames; one that misses
+        its budget goes to `on_late`.
         """
-        call = await self.call(method, params, line=line)
+        call = await self.call(method, params, line=line, on_reply=on_reply)
         try:
-            with anyio.fail_after(timeout_s or None):
-                return await call.wait()
+            return await call.within(timeout_s)
         finally:
             if not call.done:
                 call.on_reply = on_late

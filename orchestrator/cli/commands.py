@@ -40,6 +40,12 @@ COMMANDS: Final = (
         "Run",
     ),
     Row(
+        "proxy",
+        "orchestrator.cli.proxy:proxy",
+        "Stand between an editor and its agent: failures are waited out.",
+        "Run",
+    ),
+    Row(
         "classify",
         "orchestrator.cli.classify:classify",
         "Say what raw failures are, one verdict a line.",

@@ -1,0 +1,125 @@
+"""The client's side of the wire: our own stdin and stdout."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from typing import Final
+
+import anyio
+from attrs import define, field
+
+from orchestrator.acp.framing import Frame, FrameReader
+from orchestrator.acp.process import read_some
+
+_PIECE_BYTES: Final = 1024 * 1024
+"""Lines are joined up to this size before they are written."""
+_FULL_BYTES: Final = 4 * 1024 * 1024
+"""A client that reads slowly makes the agent wait from here on."""
+
+
+@define(eq=False)
+class ClientWire:
+    """Frames from and to the client.  Writing never waits: `drained` is for whoever has to."""
+
+    stdin: int
+    stdout: int
+    frames: FrameReader = field(factory=FrameReader)
+    gone: bool = False
+    """The client closed the end that we write to."""
+    _lines: deque[bytes] = field(factory=deque)
+    _bytes: int = 0
+    _held: int = 0
+    """Nesting of `hold`."""
+    _wake: anyio.Event = field(factory=anyio.Event)
+    _room: anyio.Event = field(factory=anyio.Event)
+
+    def __attrs_post_init__(self) -> None:
+        for fd in (self.stdin, self.stdout):
+            os.set_blocking(fd, False)
+
+    async def receive(self) -> list[Frame] | None:
+        """The next frames; None at the end of the stream."""
+        data = await read_some(self.stdin)
+        if data:
+            return self.frames.feed(data)
+        return self.frames.end() or None
+
+    def post(self, line: bytes) -> None:
+        """Send one line.  What one read of the agent brought is written in one go, by `let_go`."""
+        self._lines.append(line)
+        self._bytes += len(line)
+        if not self._held:
+            self._write()
+
+    def hold(self) -> None:
+        """Collect lines instead of writing each."""
+        self._held = 1
+
+    def let_go(self) -> None:
+        """Write what was collected."""
+        self._held = 0
+        if self._lines:
+            self._write()
+
+    @property
+    def full(self) -> bool:
+        """The client has not read what it was sent."""
+        return self._bytes > _FULL_BYTES and not self.gone
+
+    async def drained(self) -> None:
+        """Wait until the client has read enough."""
+        while self.full:
+            self._room = anyio.Event()
+            await self._room.wait()
+
+    async def tend(self) -> None:
+        """Write what a full pipe left, until cancelled."""
+        while True:
+            while self._lines:
+                try:
+                    await anyio.wait_writable(self.stdout)
+                except (OSError, anyio.ClosedResourceError):
+                    self._give_up()
+                self._write()
+            self._wake = anyio.Event()
+            await self._wake.wait()
+
+    def restore(self) -> None:
+        """Leave the descriptors as they are found by others who share them."""
+        for fd in (self.stdin, self.stdout):
+            os.set_blocking(fd, True)
+
+    def _write(self) -> None:
+        while self._lines:
+            piece = self._next_piece()
+            try:
+                written = os.write(self.stdout, piece)
+            except BlockingIOError:
+                written = 0
+            except OSError:
+                self._give_up()
+                return
+            self._bytes -= written
+            if written < len(piece):
+                self._lines.appendleft(piece[written:])
+                self._wake.set()
+                return
+            if not self.full:
+                self._room.set()
+
+    def _next_piece(self) -> bytes:
+        piece = self._lines.popleft()
+        if not self._lines or len(piece) + len(self._lines[0]) > _PIECE_BYTES:
+            return piece
+        parts, size = [piece], len(piece)
+        while self._lines and size + len(self._lines[0]) <= _PIECE_BYTES:
+            parts.append(self._lines.popleft())
+            size += len(parts[-1])
+        return b"".join(parts)
+
+    def _give_up(self) -> None:
+        self.gone = True
+        self._lines.clear()
+        self._bytes = 0
+        self._room.set()

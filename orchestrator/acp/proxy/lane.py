@@ -1,0 +1,134 @@
+"""The way to one agent: lines leave in the order in which they were handed in.
+
+What is relayed is posted and nobody waits for it; a request of our own waits until it has left,
+because how much of it left decides what may be sent again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import anyio
+from attrs import define, evolve, field
+
+from orchestrator.acp.connection import Wire
+from orchestrator.acp.framing import Frame
+from orchestrator.acp.process import Exit, WireError
+from orchestrator.failure.raw import RawFailure
+from orchestrator.failure.verdict import Delivery
+
+_FULL_BYTES: Final = 64 * 1024 * 1024
+
+
+@define(eq=False)
+class _Line:
+    data: bytes
+    left: anyio.Event | None = None
+    """Set once it has left, or cannot."""
+    error: WireError | None = None
+
+
+@define(eq=False)
+class Lane:
+    """A wire whose writers stand in line."""
+
+    wire: Wire
+    before_read: Callable[[], Awaitable[None]]
+    """Awaited before each read: what the last one brought has been dealt with."""
+    _waiting: deque[_Line] = field(factory=deque)
+    _bytes: int = 0
+    _wake: anyio.Event = field(factory=anyio.Event)
+    _broken: WireError | None = None
+    _room: anyio.Event = field(factory=anyio.Event)
+
+    async def start(self) -> None:
+        await self.wire.start()
+
+    async def tend(self) -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._write)
+            await self.wire.tend()
+            tasks.cancel_scope.cancel()
+        self._break(WireError(self.wire.failure(delivery=Delivery.NOT_SENT)))
+
+    async def receive(self) -> list[Frame] | None:
+        await self.before_read()
+        return await self.wire.receive()
+
+    def post(self, data: bytes) -> None:
+        """Send a line some time; one that finds the agent gone is lost."""
+        if self._broken is None:
+            self._put(_Line(data))
+
+    async def send(self, line: bytes) -> None:
+        """Send a line and wait until it has left.  Raises WireError."""
+        if self._broken is not None:
+            raise self._broken
+        mine = _Line(line, anyio.Event())
+        self._put(mine)
+        assert mine.left is not None  # noqa: S101 - given two lines above
+        with anyio.CancelScope(shield=True):
+            await mine.left.wait()
+        if mine.error is not None:
+            raise mine.error
+
+    @property
+    def full(self) -> bool:
+        """The agent has not read what it was sent."""
+        return self._bytes > _FULL_BYTES and self._broken is None
+
+    async def drained(self) -> None:
+        """Wait until the agent has read enough, or never will."""
+        while self.full:
+            self._room = anyio.Event()
+            await self._room.wait()
+
+    async def ended(self) -> Exit:
+        return await self.wire.ended()
+
+    def failure(self, *, delivery: Delivery | None = None) -> RawFailure:
+        return self.wire.failure(delivery=delivery)
+
+    async def close(self, grace_s: float) -> None:
+        await self.wire.close(grace_s)
+
+    async def kill(self) -> None:
+        await self.wire.kill()
+
+    def _put(self, line: _Line) -> None:
+        self._waiting.append(line)
+        self._bytes += len(line.data)
+        self._wake.set()
+
+    async def _write(self) -> None:
+        while self._broken is None:
+            while self._waiting:
+                await self._send(self._waiting.popleft())
+            self._wake = anyio.Event()
+            await self._wake.wait()
+
+    async def _send(self, line: _Line) -> None:
+        try:
+            await self.wire.send(line.data)
+        except WireError as error:
+            line.error = error
+            self._break(error)
+        finally:
+            self._bytes -= len(line.data)
+            self._room.set()
+            if line.left is not None:
+                line.left.set()
+
+    def _break(self, error: WireError) -> None:
+        """Nothing goes through any more: whoever waits is told so."""
+        self._broken = self._broken or error
+        self._room.set()
+        gone = WireError(evolve(error.raw, delivery=Delivery.NOT_SENT))
+        while self._waiting:
+            line = self._waiting.popleft()
+            line.error = gone
+            if line.left is not None:
+                line.left.set()
+        self._wake.set()

@@ -1,0 +1,75 @@
+"""What the agent asks the client: permissions, files, terminals.
+
+A question stops its prompt's clock.  When the agent dies its questions are void: a late answer is
+dropped, and a question of the next process that has the number of a void one gets another.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from attrs import define, field, frozen
+
+from orchestrator.acp.framing import Frame
+from orchestrator.acp.proxy.frames import line_of, renumbered
+from orchestrator.acp.watch import Watch
+
+
+@frozen
+class _Question:
+    number: Any
+    """The agent's own id of it."""
+    watch: Watch | None
+    """The clock that stands still meanwhile."""
+
+
+@define(eq=False)
+class Questions:
+    """The open questions, by the id under which the client knows them."""
+
+    id_prefix: str
+    dropped: int = 0
+    """Answers to nothing: too late, or given twice."""
+    _open: dict[str, _Question] = field(factory=dict)
+    _void: set[str] = field(factory=set)
+    _aliases: int = 0
+
+    def ask(self, frame: Frame, watch: Watch | None) -> Frame:
+        """Note a question; the answer is the frame under the id that the client is to see."""
+        number = frame.message.get("id")
+        key = json.dumps(number)
+        if key in self._void or key in self._open:
+            self._aliases += 1
+            alias = f"{self.id_prefix}question:{self._aliases}"
+            key = json.dumps(alias)
+            frame = Frame(renumbered(frame, alias), {**frame.message, "id": alias})
+        self._open[key] = _Question(number, watch)
+        if watch is not None:
+            watch.question(is_open=True)
+        return frame
+
+    def answer(self, frame: Frame) -> bytes | None:
+        """The client's answer as the agent is to get it; None when nobody waits for it."""
+        shown = frame.message.get("id")
+        key = json.dumps(shown)
+        question = self._open.pop(key, None)
+        if question is None:
+            self._void.discard(key)
+            self.dropped += 1
+            return None
+        if question.watch is not None:
+            question.watch.question(is_open=False)
+        return line_of(frame) if question.number == shown else renumbered(frame, question.number)
+
+    def void(self) -> None:
+        """The agent is gone: nobody waits for these answers any more."""
+        for key, question in self._open.items():
+            self._void.add(key)
+            if question.watch is not None:
+                question.watch.question(is_open=False)
+        self._open.clear()
+
+    @property
+    def open(self) -> int:
+        return len(self._open)

@@ -16,7 +16,7 @@ _RUN = (
     r"[A-Za-z0-9+/]{60,}(?:\r?\n[A-Za-z0-9+/]+={0,2})+"
     r"|[A-Za-z0-9+/_-]*[A-Za-z0-9+/]{16}[A-Za-z0-9+/_-]*={0,2}"
 )
-"""In either alphabet, also over several lines; words joined by hyphens or underscores are no run."""
+"""In either alphabet, also over several lines; words joined by hyphens are no run."""
 _STANDARD = bytes.maketrans(b"-_", b"+/")
 
 

@@ -76,7 +76,8 @@ def read_hint(
     """
     found = _Found()
     lowered = _lowered(headers)
-    moment = Moment(now, http_date(lowered.get("date", "")), zone)
+    # A clock that is no number is no clock.
+    moment = Moment(number(now), http_date(lowered.get("date", "")), zone)
     buckets = found.headers(lowered, moment)
     inner_texts: list[str] = []
     for hint in _walk(data, moment, inner_texts, found):

@@ -100,7 +100,7 @@ SHAPES: Final[tuple[Shape, ...]] = (
     _S("azure_client", r"[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]+", 37),
     _S("azure_acr", r"\b[A-Za-z0-9+/]+\+ACR[A-Za-z0-9+/]+", 52),
     _S("digitalocean", rf"\bdo[oprst]_v1_{_X}", 39),
-    _S("cloudflare_origin", rf"\bv1\.0-{_X}-{_X}", 129),
+    _S("cloudflare_origin", rf"\bv1\.0-{_X}-{_X}", 60),
     _S("cloudflare", rf"\bcf(?:ut|at|k)_{_W}", 34),
     _S("heroku", rf"\bHRKU-{_W}", 25),
     _S("fly", r"\bfm[12][ar]?_[A-Za-z0-9+/=_,-]+", 44),
@@ -323,7 +323,7 @@ def spans(data: bytes) -> Iterator[tuple[int, int]]:
         start = first + 1 if kept is None and end - first <= _SHORT else end
 
 
-_WRAPPED = re.compile(rb"\r?\n[ \t]*([A-Za-z0-9_+/=.-]{8,})(?=[\s\"'\\)\]},;]|$)")
+_WRAPPED = re.compile(rb"\r?\n[ \t]*((?!\d{4}-\d\d)[A-Za-z0-9_+/=.:-]{8,})(?=[\s\"'\\)\]},;]|$)")
 _NARROWEST = 60
 """Columns of the narrowest terminal that is expected to wrap a line."""
 

@@ -17,6 +17,11 @@ def _base64(text):
     return base64.b64encode(text.encode()).decode()
 
 
+def wrapped(text, columns=76):
+    """As a terminal of that width breaks it."""
+    return "\n".join(text[at : at + columns] for at in range(0, len(text), columns))
+
+
 def _unicode_escapes(text):
     return "".join(c if c.isalnum() else f"\\u{ord(c):04x}" for c in text)
 
@@ -52,6 +57,7 @@ BARE_SPELLINGS = {
     "percent-encoded in JSON": lambda s: json.dumps({"u": quote(s)}),
     "in base64 of JSON": lambda s: f"body={_base64(json.dumps({'m': s}))}",
     "in base64 for URLs": lambda s: base64.urlsafe_b64encode(s.encode()).decode().rstrip("="),
+    "in base64 over several lines": lambda s: base64.encodebytes(s.encode()).decode(),
     "in base64 twice": lambda s: _base64(_base64(s)),
 }
 """For those that need no neighbour."""

@@ -165,6 +165,12 @@ def test_without_a_clock_only_what_needs_none_is_read():
     assert from_text("resets 5:50pm", now=None) == NOTHING
 
 
+@pytest.mark.parametrize("now", [float("nan"), float("inf"), -1.0])
+def test_a_clock_that_is_no_number_is_no_clock(now):
+    assert from_text("resets 5:50pm", now=now) == NOTHING
+    assert from_data({"resets_in_seconds": 5}, now=now) == Hint(5, None, 5)
+
+
 # -- fields ---------------------------------------------------------------------------------------
 
 
@@ -478,7 +484,7 @@ PHRASES = st.lists(
 def sane(hint):
     for seconds in (hint.retry_after_s, hint.resets_in_s):
         assert seconds is None or 0 <= seconds <= MAX_DELAY_S
-    assert hint.resets_at is None or hint.resets_at > 0
+    assert hint.resets_at is None or hint.resets_at >= 0
     return True
 
 

@@ -19,7 +19,7 @@ from orchestrator.failure.redact import (
 from orchestrator.failure.secret_names import NONE, STRONG, strength
 from orchestrator.failure.secret_shapes import SHAPES
 from tests.failure.false_positives import touched
-from tests.failure.planting import BARE, BARE_SPELLINGS, NAMED, SPELLINGS, survives
+from tests.failure.planting import BARE, BARE_SPELLINGS, NAMED, SPELLINGS, survives, wrapped
 
 ANYTHING = st.text(st.characters())
 JSON = st.recursive(
@@ -98,6 +98,35 @@ def test_names_and_values_in_neighbouring_fields_find_each_other():
     assert scrub_value(["Authorization", "Bearer abcdefgh12"])[1] == CREDENTIAL_TAG
     assert scrub_value({"api_key": {"value": "zzz9zz"}}) == {"api_key": {"value": CREDENTIAL_TAG}}
     assert scrub_value({"password": 12345678}) == {"password": CREDENTIAL_TAG}
+
+
+def test_names_and_values_side_by_side_in_a_text_find_each_other():
+    for text in (
+        "name=api_key value=zzz9",
+        "name: api_key, value: zzz9",
+        "{ name: 'api_key', value: 'zzz9' }",
+        '<add key="Password" value="zzz9" />',
+        "- name: API_KEY\n  value: zzz9",
+    ):
+        assert "zzz9" not in clean(text)
+
+
+def test_a_secret_that_a_terminal_wrapped_goes_to_its_end():
+    left = [
+        name
+        for name, secret in BARE
+        if len(secret) > 90
+        and "\n" not in secret
+        and any(line in clean(f"error: {wrapped(secret)}\nbye") for line in _lines(secret))
+    ]
+    assert left == []
+    assert clean(wrapped(f"key {BARE[0][1]}") + "\n2026-11-30T12:00:00 next line").endswith(
+        "2026-11-30T12:00:00 next line"
+    )
+
+
+def _lines(secret):
+    return [line for line in wrapped(secret).splitlines() if len(line) > 12]
 
 
 def test_values_that_are_no_secrets_keep_their_place():

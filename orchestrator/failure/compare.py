@@ -78,11 +78,6 @@ def waits_less_than_an_hour(view: View) -> bool:
     return wait is not None and wait < _HOUR_S
 
 
-def says_no_wait(view: View) -> bool:
-    """Nothing says how long to wait."""
-    return view.wait_s is None
-
-
 def not_a_short_wait(view: View) -> bool:
     """No wait is stated, or a long one: what is spent does not come back within the hour."""
     return not waits_less_than_an_hour(view)
@@ -186,7 +181,6 @@ CHECKS: Final[Mapping[str, Callable[[View], bool]]] = MappingProxyType(
         "named_model_is_not_served": named_model_is_not_served,
         "waits_an_hour": waits_an_hour,
         "waits_less_than_an_hour": waits_less_than_an_hour,
-        "says_no_wait": says_no_wait,
         "nothing_happened_yet": nothing_happened_yet,
         "not_a_short_wait": not_a_short_wait,
         "names_a_day_quota": names_a_day_quota,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno as errno_table
 from collections.abc import Mapping
 from enum import StrEnum
+from itertools import islice
 from types import MappingProxyType
 from typing import Final
 
@@ -82,11 +83,10 @@ class RawFailure:
         """An HTTP answer; `body` is a JSON value, text, or bytes (read as UTF-8)."""
         if isinstance(body, bytes | bytearray):
             body = bytes(body).decode("utf-8", "replace")
-        lowered = {str(k).lower(): str(v) for k, v in (headers or {}).items()}
         return cls(
             Surface.HTTP,
             status=_integer(status),
-            headers=MappingProxyType(lowered),
+            headers=_headers(headers),
             body=body,
         )
 
@@ -94,11 +94,15 @@ class RawFailure:
     def exception(
         cls, error: BaseException, *, delivery: Delivery | None = None, host: str = ""
     ) -> RawFailure:
-        """A live exception, with the chain of its causes."""
+        """A live exception, with the chain of its causes and the HTTP answer it carries."""
         chain = _chain(error)
+        status, headers, body = _answer(chain)
         return cls(
             Surface.EXCEPTION,
             message=_safe_str(chain[0]),
+            status=status,
+            headers=headers,
+            body=body,
             exception_types=tuple(f"{type(e).__module__}.{type(e).__qualname__}" for e in chain),
             causes=tuple(_safe_str(e) for e in chain[1:]),
             errno=next((n for e in chain if (n := _errno(e)) is not None), None),
@@ -182,13 +186,57 @@ def _chain(error: BaseException) -> list[BaseException]:
         if isinstance(current, BaseExceptionGroup):
             todo.extend(current.exceptions)
         todo.append(current.__cause__ or current.__context__)
-        todo.extend(x for x in (getattr(current, "reason", None),) if isinstance(x, BaseException))
-        todo.extend(
-            x for x in (getattr(current, "os_error", None),) if isinstance(x, BaseException)
-        )
+        # urllib and aiohttp keep the socket's error in a field instead.
+        inner = (_field(current, name) for name in ("reason", "os_error"))
+        todo.extend(x for x in inner if isinstance(x, BaseException))
     return chain
 
 
+def _field(value: object, name: str) -> object:
+    """A field of foreign code; one that raises is not there."""
+    try:
+        return getattr(value, name, None)
+    except Exception:  # noqa: BLE001 - a property of foreign code
+        return None
+
+
 def _errno(error: BaseException) -> int | None:
-    number = getattr(error, "errno", None)
-    return number if isinstance(number, int) and number in errno_table.errorcode else None
+    number = _field(error, "errno")
+    if isinstance(number, bool) or not isinstance(number, int):
+        return None
+    return number if number in errno_table.errorcode else None
+
+
+_STATUS_FIELDS: Final = ("status_code", "status", "code", "http_status")
+"""Where httpx, aiohttp, urllib and the providers' own clients keep the status of an answer."""
+_FIRST_STATUS, _LAST_STATUS = 100, 599
+_MAX_HEADERS = 100
+
+
+def _answer(chain: list[BaseException]) -> tuple[int | None, Mapping[str, str], object]:
+    """Status, headers and body of the HTTP answer that an exception reports, if it does."""
+    for error in chain:
+        response = _field(error, "response")
+        for holder in (error, response):
+            numbers = (_integer(_field(holder, name)) for name in _STATUS_FIELDS)
+            status = next((n for n in numbers if n and _FIRST_STATUS <= n <= _LAST_STATUS), None)
+            if holder is None or status is None:
+                continue
+            body = _field(error, "body")
+            return (
+                status,
+                _headers(_field(holder, "headers") or _field(response, "headers")),
+                body if isinstance(body, Mapping | str | list) else None,
+            )
+    return None, _NO_HEADERS, None
+
+
+def _headers(value: object) -> Mapping[str, str]:
+    """Headers of any client as lower-case names; a mapping that raises has none."""
+    if not isinstance(value, Mapping):
+        return _NO_HEADERS
+    try:
+        pairs = list(islice(value.items(), _MAX_HEADERS))
+        return MappingProxyType({str(k).lower(): str(v) for k, v in pairs})
+    except Exception:  # noqa: BLE001 - foreign code
+        return _NO_HEADERS

@@ -20,6 +20,7 @@ from orchestrator.failure.places import command, host, why
 from orchestrator.failure.raw import Surface
 from orchestrator.failure.redact import one_line, scrub
 from orchestrator.failure.sentences import (
+    MAX_READ,
     readable,
     request_id,
     says_nothing,
@@ -304,7 +305,7 @@ def worded(view: View, finding: Finding) -> Verdict:
     """Fill a verdict: the finding decides, this only words it."""
     kind = finding.kind
     model = rejected_model(view) if kind in _NAMES_A_MODEL else ""
-    wanted = TITLES[kind].words is not Words.OURS
+    wanted = TITLES[kind].words is not Words.OURS or _speaks_for_itself(view, finding)
     theirs, whole = _theirs(view, finding) if wanted else ("", "")
     title, details = _title(view, finding, theirs, whole, model)
     hint = view.hint
@@ -336,6 +337,9 @@ def _theirs(view: View, finding: Finding) -> tuple[str, str]:
     said = _speaking_sentence(view, finding)
     if said is None:
         return "", ""
+    if _speaks_for_itself(view, finding):
+        whole = without_places(scrub(" ".join(said.original[:MAX_READ].split())))
+        return shortened(whole, MAX_TITLE), whole
     whole = readable(said.original)
     if says_nothing(whole) or (len(whole.split()) < 2 and not _dense(whole)):  # noqa: PLR2004
         return "", ""
@@ -343,6 +347,11 @@ def _theirs(view: View, finding: Finding) -> tuple[str, str]:
     if identity and len(whole) + len(identity) + 16 <= MAX_TITLE:
         whole = f"{whole} (request id: {scrub(identity)})"
     return shortened(whole, MAX_TITLE), whole
+
+
+def _speaks_for_itself(view: View, finding: Finding) -> bool:
+    """An envelope's message and a notice are finished text: only redacted, never rewritten."""
+    return view.raw.surface is Surface.ENVELOPE or finding.kind is Kind.ADVISORY
 
 
 def _speaking_sentence(view: View, finding: Finding) -> Sentence | None:
@@ -369,7 +378,8 @@ def _dense(text: str) -> bool:
 def _title(view: View, finding: Finding, theirs: str, whole: str, model: str) -> tuple[str, str]:
     row = TITLES[finding.kind]
     explains = len(theirs.split()) >= row.enough or _dense(theirs)
-    if row.words is Words.THEIRS and explains and not _is_html(view):
+    finished = _speaks_for_itself(view, finding) and bool(theirs)
+    if finished or (row.words is Words.THEIRS and explains and not _is_html(view)):
         return theirs, whole[:_MAX_DETAILS] if len(whole) > MAX_TITLE else ""
     ours = row.ours
     if finding.cause is not None:
@@ -443,6 +453,8 @@ def _provider_said(view: View, finding: Finding) -> bool:
         return finding.rule == "envelope.provider.unknown"
     if surface in {Surface.ACP_ERROR, Surface.HTTP, Surface.RECORD}:
         return True
+    if surface is Surface.EXCEPTION:
+        return view.raw.status is not None
     return surface is Surface.TEXT_CHUNK and finding.kind is not Kind.NOT_A_FAILURE
 
 

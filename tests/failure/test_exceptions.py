@@ -142,12 +142,34 @@ def test_a_class_name_lies_and_its_sentence_decides():
     assert read(RateLimitError("x")).kind is Kind.RATE_LIMITED
 
 
-def test_a_status_in_an_exception_of_an_http_client_counts():
+def test_the_answer_that_an_http_clients_exception_carries_is_read():
     request = httpx.Request("POST", "https://api.example.com/v1")
-    response = httpx.Response(503, request=request)
+    response = httpx.Response(429, headers={"Retry-After": "7"}, request=request)
     with pytest.raises(httpx.HTTPStatusError) as caught:
         response.raise_for_status()
-    assert read(caught.value).kind is Kind.SERVER_ERROR
+    verdict = read(caught.value)
+    assert (verdict.kind, verdict.retry_after_s) == (Kind.RATE_LIMITED, 7)
+    answered = aiohttp.ClientResponseError(None, (), status=503, headers={"Retry-After": "3"})
+    assert (read(answered).kind, read(answered).retry_after_s) == (Kind.SERVER_ERROR, 3)
+
+
+def test_the_body_of_a_providers_own_exception_goes_before_its_status():
+    class APIStatusError(Exception):
+        status_code = 429
+        body = {"error": {"type": "insufficient_quota", "message": "x"}}  # noqa: RUF012
+
+    assert read(APIStatusError("Error code: 429")).kind is Kind.BILLING
+
+
+def test_an_exception_whose_fields_raise_is_still_read():
+    class SpitefulError(Exception):
+        @property
+        def errno(self):
+            raise RuntimeError("no")
+
+        status_code = response = reason = os_error = errno
+
+    assert read(SpitefulError("rate limit exceeded")).kind is Kind.RATE_LIMITED
 
 
 def test_an_exception_whose_text_raises_still_has_its_type():

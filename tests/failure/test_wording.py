@@ -182,3 +182,17 @@ def test_a_refusal_carries_its_explanation():
     assert verdict.refusal is not None
     assert verdict.refusal.explanation == "Output blocked by content filtering policy"
     assert verdict.refusal.category == ""
+
+
+def test_an_envelopes_message_is_its_title_whatever_its_type():
+    raw = RawFailure.from_envelope({"type": "provider.transport", "message": "Error: try Tuesday"})
+    assert classify(raw).title == "Error: try Tuesday"
+
+
+def test_a_warning_record_keeps_its_title():
+    record = {
+        "category": "limit",
+        "severity": "warning",
+        "title": "Retrying Claude, attempt 1 of 2.",
+    }
+    assert classify(RawFailure.from_record(record)).title == "Retrying Claude, attempt 1 of 2."

@@ -53,7 +53,7 @@ class Active:
 Mark = Mapping[str, int]
 """What was active when an attempt began: revisions by incident id."""
 
-_NOTHING_ACTIVE: Final[Mark] = MappingProxyType({})
+NOTHING_ACTIVE: Final[Mark] = MappingProxyType({})
 
 
 @define(eq=False)
@@ -108,7 +108,7 @@ class Ledger:
     def mark(self) -> Mark:
         """Remember what is active, at the moment an attempt begins."""
         if not self._active:
-            return _NOTHING_ACTIVE
+            return NOTHING_ACTIVE
         revisions = {id_: active.record.revision for id_, active in self._active.items()}
         return MappingProxyType(revisions)
 

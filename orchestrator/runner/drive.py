@@ -21,17 +21,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from attrs import evolve
+from attrs import define, evolve
 
 from orchestrator.failure.kinds import Category, Kind
 from orchestrator.failure.raw import RawFailure
 from orchestrator.failure.redact import one_line
-from orchestrator.incident.ledger import Mark
+from orchestrator.incident.ledger import NOTHING_ACTIVE, Mark
 from orchestrator.incident.record import Record
 from orchestrator.runner.agent import Attempt, AttemptEnd, Prompt, RecoveryResult
 from orchestrator.runner.backlog import Backlog
@@ -81,6 +80,7 @@ from orchestrator.turn.events import (
     StopReason,
     UserSpoke,
 )
+from orchestrator.turn.machine import TurnMachine
 from orchestrator.turn.state import State
 
 if TYPE_CHECKING:
@@ -89,11 +89,19 @@ if TYPE_CHECKING:
 logger = logging.getLogger("orchestrator")
 
 
+@define(eq=False, repr=False)
 class Drive:
     """What drives one turn.  The host's side of it is `Turn`."""
 
-    # Defaults stand on the class: a turn that lands at once sets only what it needs.
-
+    session: Session
+    prompt: Prompt
+    id: str
+    """The host's id of the user's message, or one of ours."""
+    facts: Facts
+    machine: TurnMachine
+    """The machine of this turn.  Public to read; only the runner may hand it events."""
+    opening: Payload = Payload.VERBATIM
+    """What the first send carries: a continue when a turn is retried after it showed text."""
     outcome: Outcome | None = None
     """How the turn ended; None while it has not."""
     record: Record | None = None
@@ -102,12 +110,14 @@ class Drive:
     """A Stop was pressed on this turn."""
     waited_s: float = 0.0
     """Seconds spent waiting before retries."""
-    mark: Mark = MappingProxyType({})
+    mark: Mark = NOTHING_ACTIVE
     """What was active in the session when the last attempt began."""
     unread: tuple[str, ...] = ()
     """Steers and follow-ups that no attempt is known to have read, in order."""
 
     _begun: bool = False
+    _beside: bool = False
+    """It runs in a task of the orchestrator, beside its `async with`."""
     _next: Effect | None = None
     """What the machine wants done next: the last effect of its last answer."""
     _flight: Attempt | None = None
@@ -130,27 +140,11 @@ class Drive:
     """What the last attempt raised; let go before any wait, since it holds whole frames."""
     _crash: Exception | None = None
     """What ended a turn that ran beside its `async with`, other than its outcome."""
+    _chunks: list[str] | None = None
+    """All that was shown."""
     _drops: tuple[Drop, ...] = ()
     _progress: MemoryObjectSendStream[Progress] | None = None
     _events: MemoryObjectReceiveStream[Progress] | None = None
-
-    def __init__(
-        self,
-        session: Session,
-        prompt: Prompt,
-        turn_id: str,
-        facts: Facts,
-        opening: Payload = Payload.VERBATIM,
-    ) -> None:
-        self.session = session
-        self.prompt = prompt
-        self.id = turn_id
-        self.facts = facts
-        self.opening = opening
-        """What the first send carries: a continue when a turn is retried after it showed text."""
-        self.machine = session.machine_for(turn_id)
-        """The machine of this turn.  Public to read; only the runner may hand it events."""
-        self._chunks: list[str] = []
 
     # What others tell it --------------------------------------------------------------------------
 
@@ -174,6 +168,7 @@ class Drive:
         if self._flight is not attempt:
             return  # agents answer late
         if chunk:
+            self._chunks = self._chunks or []
             self._chunks.append(chunk)
             self._tell(TextShown(attempt.number, chunk))
         if self._last is not evidence:  # the same again, and nothing between, says nothing new
@@ -338,7 +333,7 @@ class Drive:
         if send.family is not None:
             session.pays_for(send.family)
         try:
-            if session.agent_cancel is not None and self._progress is None:
+            if session.agent_cancel is not None and not self._beside:
                 end = await session.agent.attempt(attempt)
             else:
                 end = StopReason.CANCELLED  # by `_cancel`
@@ -478,7 +473,7 @@ class Drive:
             self.id,
             end.outcome,
             end.stop_reason,
-            "".join(self._chunks),
+            "".join(self._chunks or ()),
             self.record,
             end.verdict,
             self.machine.number,

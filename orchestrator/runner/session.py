@@ -107,7 +107,7 @@ class Session:
         if turn_id is None:
             self._turns += 1
             turn_id = f"{self.epoch}-{self._turns}"
-        return Turn(self, prompt, turn_id, facts)
+        return Turn(self, prompt, turn_id, facts, self._machine_for(turn_id))
 
     def retry(self, incident_id: str, *, turn_id: str | None = None) -> Turn:
         """Make the turn behind the action `retry` of a turn that failed: a new, full ladder.
@@ -228,10 +228,6 @@ class Session:
 
     # For its turns --------------------------------------------------------------------------------
 
-    def machine_for(self, turn_id: str) -> TurnMachine:
-        ids = TurnIds(turn_id, self.id, self.epoch, self.provider)
-        return TurnMachine(self.orchestrator.settings, ids, self.state)
-
     def enter(self, turn: Drive, *, ahead: bool) -> bool:
         """Give the turn the agent, or a place in line.  A nested turn runs inside another one."""
         if self.current is turn or turn.facts.nested:
@@ -323,6 +319,10 @@ class Session:
             wall_now=self.orchestrator.wall_clock(),
         )
         return classify(raw, speaker=self.speaker, context=context)
+
+    def _machine_for(self, turn_id: str) -> TurnMachine:
+        ids = TurnIds(turn_id, self.id, self.epoch, self.provider)
+        return TurnMachine(self.orchestrator.settings, ids, self.state)
 
     def _landed(self, turn: Drive) -> None:
         self.ledger.landed(turn.mark, turn.id)

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 import anyio
+from attrs import define
 
 from orchestrator.runner.drive import Drive
 from orchestrator.runner.progress import Outcome, Progress
@@ -18,6 +19,7 @@ _ANY_BACKLOG: Final = float("inf")
 """A turn tells a few dozen things; it never waits for whoever iterates."""
 
 
+@define(eq=False, repr=False)
 class Turn(Drive):
     """One user message until its outcome.  Made by `Session.turn`.
 
@@ -35,7 +37,7 @@ class Turn(Drive):
     async def __aenter__(self) -> Self:
         if self._begun:
             raise RuntimeError(f"turn {self.id} is running already; enter it before it is awaited")
-        self._begun = True
+        self._begun = self._beside = True
         self._progress, self._events = anyio.create_memory_object_stream(_ANY_BACKLOG)
         self.session.orchestrator.spawn(self._run_beside)
         return self

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from itertools import islice
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from attrs import define, field
 
-from orchestrator.failure.hint_values import NOTHING, Hint
-from orchestrator.failure.hints import read_hint
 from orchestrator.failure.patterns import compile_text
 from orchestrator.failure.raw import RawFailure, Surface
 from orchestrator.failure.speakers import Speaker
 from orchestrator.failure.unwrap import Contents, Sentence
 from orchestrator.failure.verdict import Context
+
+if TYPE_CHECKING:
+    from orchestrator.failure.hint_values import Hint
 
 _STATUS_FIELDS: Final = (
     "httpstatuscode",
@@ -39,27 +40,31 @@ class View:
     contents: Contents
     stream_cut: bool = False
     """A wrapper said that the stream was cut; it counts when nothing inside says more."""
-    _hint: Hint | None = field(default=None, init=False)
-    _statuses: tuple[int, ...] | None = field(default=None, init=False)
-
     hint_worded: bool = True
     """Some sentence may say how long to wait; the walk knows, everybody else must look."""
+    _hint: Hint | None = field(default=None, init=False)
+    _statuses: tuple[int, ...] | None = field(default=None, init=False)
 
     @property
     def hint(self) -> Hint:
         """How long to wait and when a limit resets, read once."""
-        if self._hint is None and not (
-            self.hint_worded or self.contents.hinted or self.raw.headers
-        ):
-            self._hint = NOTHING
         if self._hint is None:
-            self._hint = read_hint(
-                headers=self.raw.headers,
-                data=self.contents.trees,
-                texts=[sentence.original for sentence in self.contents.sentences],
-                now=self.context.wall_now,
-            )
+            self._hint = self._read_hint()
         return self._hint
+
+    def _read_hint(self) -> Hint:
+        # Loaded at a failure, not at import: everybody imports this room.
+        from orchestrator.failure.hint_values import NOTHING  # noqa: PLC0415
+        from orchestrator.failure.hints import read_hint  # noqa: PLC0415
+
+        if not (self.hint_worded or self.contents.hinted or self.raw.headers):
+            return NOTHING
+        return read_hint(
+            headers=self.raw.headers,
+            data=self.contents.trees,
+            texts=[sentence.original for sentence in self.contents.sentences],
+            now=self.context.wall_now,
+        )
 
     @property
     def wait_s(self) -> float | None:

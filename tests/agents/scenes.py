@@ -1,0 +1,103 @@
+"""Everything that goes wrong: the scenes, in the order of the table."""
+
+import asyncio
+
+from tests.agents.provider import Answer, Cut, Fault, Hang, always, first
+from tests.agents.stage import Scene
+
+_LONG = Answer("word " * 400, pause_s=0.1)
+_SOON_S = 0.5
+_WAIT_S = 4.0
+"""A wait of the proxy that is long enough to act in."""
+
+
+def _failing(kind, attempts, *faults):
+    """The faults until the agent has given up this many times, then answers."""
+    per_attempt = kind.attempts.get(faults[0].name, 1)
+    hurried = [Fault(f.name, f.status, {**f.headers, **kind.hurry}) for f in faults]
+    return first(per_attempt * attempts, *hurried)
+
+
+def _overload(kind):
+    return _failing(kind, 1, Fault("overloaded", 529))
+
+
+def _throttle(kind):
+    return _failing(kind, 1, Fault("throttled", 429, {"retry-after": "1"}))
+
+
+def _burst(kind):
+    faults = Fault("internal", 500), Fault("bad_gateway", 502), Fault("unavailable", 503)
+    return _failing(kind, 2, *faults)
+
+
+def _reset(kind):
+    return first(kind.attempts.get("cut", 1), Cut())
+
+
+def _hang(_):
+    return first(1, Hang())
+
+
+def _well(_):
+    return always(Answer())
+
+
+def _slow_then_ok(_):
+    return first(1, _LONG)
+
+
+def _refused(name, status):
+    def script(kind):
+        return always(Fault(name, status, kind.hurry if status == 429 else {}))
+
+    return script
+
+
+async def _kill_mid_turn(run):
+    await run.provider.speaking.wait()
+    await asyncio.sleep(_SOON_S)
+    run.kill_agent()
+
+
+async def _in_the_wait(run):
+    """Wait until the agent gave up and the proxy waits."""
+    await run.provider.until_asked(run.kind.attempts.get("overloaded", 1))
+    await asyncio.sleep(1.5)
+
+
+async def _kill_in_the_wait(run):
+    await _in_the_wait(run)
+    run.kill_agent()
+
+
+async def _cancel_in_the_wait(run):
+    await _in_the_wait(run)
+    run.cancel()
+
+
+async def _lose_inner(run):
+    """A healthy turn, then the adapter's inner process dies while nothing runs."""
+    await run.client.prompt(run.session, "Hello")
+    run.provider.spoken.clear()
+    run.provider.speaking.clear()
+    run.kill_inner()
+    await asyncio.sleep(1.0)
+
+
+_PATIENT = {"ladders.curve.first_s": _WAIT_S}
+
+SCENES = (
+    Scene("overload, then ok", _overload),
+    Scene("throttle with retry-after", _throttle),
+    Scene("5xx burst", _burst),
+    Scene("reset mid-stream", _reset),
+    Scene("hang", _hang, settings={"watchdogs.first_sign_s": 8}),
+    Scene("kill -9 mid-turn", _slow_then_ok, _kill_mid_turn),
+    Scene("kill -9 during our wait", _overload, _kill_in_the_wait, settings=_PATIENT),
+    Scene("lost session", _well, before=_lose_inner),
+    Scene("cancel in the wait", _overload, _cancel_in_the_wait, settings=_PATIENT),
+    Scene("401", _refused("key_rejected", 401)),
+    Scene("usage limit", _refused("usage_limit", 429)),
+    Scene("context overflow", _refused("context_overflow", 400)),
+)

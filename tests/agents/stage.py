@@ -1,0 +1,218 @@
+"""One scene with a real agent: a provider, the agent, the proxy or not, and what the client saw."""
+
+import asyncio
+import contextlib
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import psutil
+from attrs import define, field, frozen
+
+from tests.agents.client import Client, kill
+from tests.agents.kinds import Kind, environment
+from tests.agents.provider import Answer, Provider, always
+
+LIMIT_S = 90
+"""How long a turn through the proxy may take; the machine has other things to do."""
+ALONE_LIMIT_S = 30
+"""Without the proxy some agents stay silent for hours; this long is enough to say so."""
+_ALONE_GRACE_S = 2.0
+"""An adapter's own child may leave a moment after it; the proxy has to wait for it itself."""
+_LATE_S = 1.0
+"""Updates that come behind the answer are waited for this long."""
+HASTE = {
+    "ladders.curve.first_s": 0.2,
+    "ladders.curve.jitter": 0.0,
+    "watchdogs.first_sign_s": 60,
+    "watchdogs.cancel_s": 10,
+}
+"""Settings of the proxy in every scene: short waits, since waiting as such proves nothing."""
+
+
+async def _nothing(_):
+    return
+
+
+@frozen
+class Scene:
+    """What goes wrong, and who does it."""
+
+    name: str
+    script: Callable
+    """(kind) to the provider's script for the turn."""
+    meddle: Callable = _nothing
+    """Runs beside the turn: kills, cancels."""
+    before: Callable = _nothing
+    """Runs on the idle session before the turn."""
+    settings: Mapping = field(factory=dict)
+    """Further settings of the proxy, by dotted path."""
+
+
+@define(eq=False)
+class Run:
+    """A scene played once, and everything that is known of it."""
+
+    scene: Scene
+    kind: Kind
+    capable: bool
+    proxied: bool
+    provider: Provider = None
+    client: Client = None
+    session: str = ""
+    reply: dict | None = None
+    """The answer to the prompt; None when the agent went away or stayed silent."""
+    silent: bool = False
+    """The turn was cancelled by us at the limit."""
+    took_s: float = 0.0
+    since: int = 0
+    """Index of the first frame seen after the prompt went out."""
+    requests: int = 0
+    """The turn's own requests to the provider until the answer came."""
+    cancelled_s: float | None = None
+    """From our cancel to the answer."""
+    cancelled_at: float | None = None
+    late_requests: int = 0
+    """More of them, within a second after the answer."""
+    killed: list = field(factory=list)
+    """Ids of the processes we killed."""
+    left: list = field(factory=list)
+    """Processes that outlived the connection."""
+    exit_code: int | None = None
+    marks: dict = field(factory=dict)
+    """What a scene wants to remember."""
+
+    # --- for scenes ------------------------------------------------------------------------------
+
+    def agents(self):
+        """The agent processes that run now: one, unless something is wrong."""
+        command = self.kind.command(self.marks["installed"])
+        root = psutil.Process(self.client.process.pid)
+        if not self.proxied:
+            return [root]
+        return [p for p in root.children() if command[-1] in _arguments(p)]
+
+    def kill_agent(self):
+        for process in self.agents():
+            self.killed.append(process.pid)
+            kill(process)
+
+    def kill_inner(self):
+        """Kill the adapter's own child and leave the adapter alive."""
+        for agent in self.agents():
+            for process in agent.children(recursive=True):
+                if process.name() == self.kind.inner_process:
+                    self.killed.append(process.pid)
+                    kill(process)
+
+    def cancel(self):
+        self.cancelled_at = time.monotonic()
+        self.client.tell("session/cancel", {"sessionId": self.session})
+
+    # --- for tests -------------------------------------------------------------------------------
+
+    @property
+    def stop_reason(self):
+        return ((self.reply or {}).get("result") or {}).get("stopReason", "")
+
+    @property
+    def error(self):
+        return (self.reply or {}).get("error") or {}
+
+    @property
+    def records(self):
+        return self.client.records
+
+    @property
+    def errors(self):
+        return [record for record in self.records if record.severity == "error"]
+
+    @property
+    def text(self):
+        return self.client.text
+
+
+def _arguments(process):
+    with contextlib.suppress(psutil.Error):
+        return process.cmdline()
+    return []
+
+
+async def play(scene, kind, *, capable, proxied, installed):
+    """Play a scene once; the run tells what the client saw."""
+    run = Run(scene, kind, capable, proxied, marks={"installed": installed})
+    with tempfile.TemporaryDirectory(prefix="agents-", ignore_cleanup_errors=True) as folder:
+        run.provider = Provider(always(Answer()))
+        await run.provider.start()
+        try:
+            await _play_in(run, Path(folder))
+        finally:
+            await run.provider.stop()
+    return run
+
+
+async def _play_in(run, folder):
+    home, work = folder / "home", folder / "work"
+    home.mkdir()
+    work.mkdir()
+    env = environment(home, run.kind.prepare(home, run.provider.port))
+    command = run.kind.command(run.marks["installed"])
+    if run.proxied:
+        command = proxied(command, _settings_file(folder, run.scene.settings))
+    run.client = Client(command, env, str(work), run.capable)
+    try:
+        async with run.client:
+            await _turn(run)
+    finally:
+        run.exit_code = run.client.process.returncode
+        if not run.proxied:
+            await asyncio.sleep(_ALONE_GRACE_S)
+        run.left = await run.client.clear()
+
+
+def proxied(command, settings):
+    """The command line of the proxy in front of an agent."""
+    proxy = [sys.executable, "-m", "orchestrator.cli", "proxy", "--settings", str(settings)]
+    return [*proxy, "--", *command]
+
+
+def _settings_file(folder, settings):
+    """The settings as a file; JSON's plain values are TOML's."""
+    path = folder / "settings.toml"
+    pairs = {**HASTE, **settings}.items()
+    path.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in pairs))
+    return path
+
+
+async def _turn(run):
+    client, provider = run.client, run.provider
+    reply = await client.initialize()
+    assert "result" in (reply or {}), (reply, client.log[-20:])
+    run.session = await client.new_session()
+    await run.scene.before(run)
+    provider.requests.clear()
+    provider.script = run.scene.script(run.kind)
+    run.since = len(client.seen)
+    started = time.monotonic()
+    answer = client.prompt(run.session, "Why do the tests fail?")
+    meddling = asyncio.create_task(run.scene.meddle(run))
+    limit = LIMIT_S if run.proxied else ALONE_LIMIT_S
+    try:
+        run.reply = await asyncio.wait_for(asyncio.shield(answer), limit)
+    except TimeoutError:
+        run.silent = True
+    finally:
+        meddling.cancel()
+        outcome = await asyncio.gather(meddling, return_exceptions=True)
+    ended = time.monotonic()
+    if isinstance(outcome[0], Exception):
+        raise outcome[0]
+    run.took_s = ended - started
+    run.requests = len(provider.own)
+    if run.cancelled_at is not None:
+        run.cancelled_s = ended - run.cancelled_at
+    await asyncio.sleep(_LATE_S)
+    run.late_requests = len(provider.own) - run.requests

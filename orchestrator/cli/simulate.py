@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Final
 
 from cyclopts import Parameter
@@ -17,6 +18,7 @@ from orchestrator.simulate import reading
 from orchestrator.simulate.fleet import sizes
 from orchestrator.simulate.measures import MEASURES, with_half
 from orchestrator.simulate.ours import machines
+from orchestrator.simulate.report import report
 from orchestrator.simulate.runs import SEEDS, Contender, Outcome, run
 from orchestrator.simulate.scenario import Scenario
 
@@ -34,6 +36,7 @@ def simulate(
     turns: int | None = None,
     seed: int = 1,
     seeds: int = SEEDS,
+    html: Path | None = None,
     list_: Annotated[bool, Parameter(name="--list")] = False,
     chosen: Chosen = _CHOSEN,
     output: Output = _PLAIN,
@@ -53,6 +56,8 @@ def simulate(
         The first seed; the same seed gives the same answers.
     seeds
         How many seeds, for the intervals.
+    html
+        Also write a report with pictures: one file that needs nothing else.
     list_
         Only list the scenarios that are shipped.
     """
@@ -64,7 +69,12 @@ def simulate(
     check_turns(turns, worlds, output)
     contender = Contender("settings", machines(loaded.settings))
     with progress(output, len(worlds) * len(plan), "simulating") as done:
-        outcomes = [run(world, contender, plan, turns=turns, done=done) for world in worlds]
+        outcomes = [
+            run(world, contender, plan, turns=turns, sampled=html is not None, done=done)
+            for world in worlds
+        ]
+    if html is not None:
+        _write(html, report(loaded.settings, outcomes), output)
     for outcome in outcomes:
         if output.json:
             output.data(outcome.as_json())
@@ -142,6 +152,16 @@ def progress(output: Output, total: int, words: str) -> Iterator[Callable[[], No
     with Progress(console=output.stderr, transient=True) as bar:
         task = bar.add_task(words, total=total)
         yield lambda: bar.advance(task)
+
+
+def _write(file: Path, text: str, output: Output) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise Halt("unreadable_file", f"{file}: {reason}", field="--html") from None
+    if not output.json:
+        output.say(f"Written to {file}")
 
 
 def _print(output: Output, outcome: Outcome) -> None:

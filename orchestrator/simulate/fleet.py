@@ -19,11 +19,13 @@ from orchestrator.simulate.tally import (
     AFTER_S,
     BINS,
     LANDED,
+    MARKS,
     Counted,
     Load,
     Mark,
     Result,
     Sign,
+    Strip,
     Tally,
 )
 from orchestrator.simulate.world import Arrival, Use, World, arrivals, chance, scaled
@@ -50,7 +52,7 @@ class Playing(Arrival):
     """Recorded for a few turns only."""
 
     def mark(self, now: float, sign: Sign, words: str = "") -> None:
-        if self.marks is not None:
+        if self.marks is not None and len(self.marks) < MARKS:
             self.marks.append((now, sign, words))
 
 
@@ -98,7 +100,7 @@ class Fleet:
         self.seed = seed
         self.loop = Loop()
         self.world = World(scenario)
-        self.tally = Tally(Load(scenario.duration_s / BINS))
+        self.tally = Tally(Load(scenario.duration_s / BINS), plays=1)
         self._sampled = sampled
         self._watch = watch
         outage = scenario.outage
@@ -141,8 +143,7 @@ class Fleet:
             stretch = self._stretch(now)
             if stretch is not None:
                 stretch.calls += 1
-        if turn.marks is not None:
-            turn.marks.append((now, Sign.SENT, str(number)))
+        turn.mark(now, Sign.SENT, str(number))
         after_s, fault = self.world.answer(turn, number, now, model)
         self.loop.at(now + after_s, self._attempt_ends, turn, fault)
 
@@ -191,7 +192,7 @@ class Fleet:
 
     def _first_failure(self, turn: Playing, now: float) -> None:
         turn.first_failure_at = turn.told_at = now
-        if self._sampled and self.tally.samples.wanted:
+        if self._sampled:
             turn.marks = [(turn.sent_at, Sign.SENT, "1")]
         if self._moody:
             mood = chance(turn.seed, Use.MOOD)
@@ -217,7 +218,7 @@ class Fleet:
         self.told(turn, max(turn.told_at, min(now, text_at) if landed else now))
         if turn.marks is not None:
             turn.mark(now, Sign.LANDED if landed else Sign.ENDED, result)
-            tally.samples.keep(turn.index, result, turn.marks)
+            tally.samples.keep(Strip(turn.index, result, turn.marks))
 
     def _stretch(self, now: float) -> Counted | None:
         """The outage, or the minute behind it, if it is either."""

@@ -15,9 +15,9 @@ BINS: Final = 240
 """Stretches of time in which load is counted."""
 AFTER_S: Final = 60.0
 """How long behind an outage its echo is counted."""
-_STRIPS: Final = 4
+_FIRST, _LONGEST = 2, 2
 """Sample turns kept of each result."""
-_MARKS: Final = 400
+MARKS: Final = 400
 """Marks kept of one sample turn."""
 
 
@@ -75,13 +75,14 @@ class Load:
     """Calls that a provider got over time."""
 
     bin_s: float
-    turns: list[int] = field(factory=lambda: [0] * BINS)
+    turns: list[int] = field(factory=lambda: [0] * (BINS + 1))
     """Turns that started, which is the load without any retry."""
-    calls: list[int] = field(factory=lambda: [0] * BINS)
-    landed: list[int] = field(factory=lambda: [0] * BINS)
+    calls: list[int] = field(factory=lambda: [0] * (BINS + 1))
+    landed: list[int] = field(factory=lambda: [0] * (BINS + 1))
 
     def bin(self, now: float) -> int:
-        return min(int(now / self.bin_s), BINS - 1)
+        """Which stretch a moment is in; the last one is everything behind the scenario."""
+        return min(int(now / self.bin_s), BINS)
 
     def merge(self, other: Load) -> None:
         for mine, theirs in (
@@ -142,22 +143,25 @@ class Strip:
     result: Result
     marks: list[Mark]
 
+    @property
+    def lasted_s(self) -> float:
+        return self.marks[-1][0] - self.marks[0][0]
+
 
 @define(eq=False)
 class Samples:
-    """A few turns of each result, each with its marks."""
+    """A few turns of each result with their marks: the first ones, and those that took longest."""
 
     strips: dict[Result, list[Strip]] = field(factory=dict)
 
-    @property
-    def wanted(self) -> bool:
-        """Whether more are worth recording."""
-        return len(self.strips) < len(Result) and sum(map(len, self.strips.values())) < _STRIPS * 5
-
-    def keep(self, index: int, result: Result, marks: list[Mark]) -> None:
-        kept = self.strips.setdefault(result, [])
-        if len(kept) < _STRIPS:
-            kept.append(Strip(index, result, marks[:_MARKS]))
+    def keep(self, strip: Strip) -> None:
+        kept = self.strips.setdefault(strip.result, [])
+        if len(kept) < _FIRST + _LONGEST:
+            kept.append(strip)
+            return
+        shortest = min(range(_FIRST, _FIRST + _LONGEST), key=lambda place: kept[place].lasted_s)
+        if strip.lasted_s > kept[shortest].lasted_s:
+            kept[shortest] = strip
 
 
 @define(eq=False)
@@ -165,6 +169,8 @@ class Tally:
     """Everything a run is judged by."""
 
     load: Load
+    plays: int = 0
+    """How often the scenario was played."""
     results: dict[Result, int] = field(factory=lambda: dict.fromkeys(Result, 0))
     recovery: Spread = field(factory=Spread)
     """Seconds from a turn's first failure to its landing, of turns that failed and landed."""
@@ -192,6 +198,7 @@ class Tally:
 
     def merge(self, other: Tally) -> None:
         """Take in another run of the same scenario."""
+        self.plays += other.plays
         self.load.merge(other.load)
         for result, count in other.results.items():
             self.results[result] += count
@@ -205,4 +212,4 @@ class Tally:
         self.shown_twice += other.shown_twice
         for strips in other.samples.strips.values():
             for strip in strips:
-                self.samples.keep(strip.index, strip.result, strip.marks)
+                self.samples.keep(strip)

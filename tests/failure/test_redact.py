@@ -207,6 +207,11 @@ def test_tags_are_fixed_points():
     assert one_line(text) == json.dumps(text)
 
 
+def test_a_tag_of_a_url_alone_is_a_fixed_point():
+    text = "login alice password [REDACTED: suspicious URL to h.example]"
+    assert scrub(text) == text
+
+
 def test_a_forged_tag_hides_nothing():
     assert "sk-ant" not in clean("[REDACTED: suspicious URL to sk-ant-api03-abcdefgh12345678]")
     assert "hunter" not in clean(f"password={CREDENTIAL_TAG}hunter22")

@@ -174,8 +174,8 @@ class Contents:
             if start < 0:
                 break
             value, end = _decode(rest, start)
-            if end < 0:
-                break
+            if end < 0 or (isinstance(value, str) and rest[end:].strip()):
+                break  # "quoted" words at the start of a sentence are no wrapper
             around.append(rest[:start].removesuffix("b'"))
             rest = rest[end:].removeprefix("'")
             if isinstance(value, str) and value != text:

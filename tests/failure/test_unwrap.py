@@ -82,3 +82,9 @@ def test_a_huge_text_is_read_at_both_ends():
 
 def test_plain_text_is_lower_case_with_single_spaces_and_straight_quotes():
     assert plain_text("You\u2019ve\n  hit\u00a0it\u200b") == "you've hit it"
+
+
+def test_quoted_words_at_both_ends_are_no_wrapper():
+    contents = Contents()
+    contents.add('"claude-9" is not a model, try "claude-4"')
+    assert [s.original for s in contents.sentences] == ['"claude-9" is not a model, try "claude-4"']

@@ -30,15 +30,11 @@ def rows_of(part):
 def main():
     for part in PARTS:
         rows = rows_of(part)
-        widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
-        print(f"\n{part}")
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+        print(f"\n{part}")  # noqa: T201 - printing is its work
         for row in rows:
-            print(
-                "  "
-                + "  ".join(
-                    f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)
-                ).rstrip()
-            )
+            cells = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)]
+            print("  " + "  ".join(cells).rstrip())  # noqa: T201 - printing is its work
 
 
 if __name__ == "__main__":

@@ -389,7 +389,7 @@ def test_texts_made_to_be_slow_are_not(part):
 # -- tables ---------------------------------------------------------------------------------------
 
 
-def test_every_shape_has_its_own_name_and_a_planted_secret_takes_the_second_look_seriously():
+def test_every_shape_has_a_name_of_its_own():
     names = [shape.name for shape in SHAPES]
     assert len(names) == len(set(names))
     assert all(shape.name.isidentifier() for shape in SHAPES)

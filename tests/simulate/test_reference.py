@@ -4,6 +4,7 @@ import math
 import statistics
 
 import pytest
+from attrs import evolve
 
 from orchestrator.settings.model import Budget
 from orchestrator.simulate.fleet import play
@@ -44,7 +45,7 @@ def test_jitter_beats_a_bare_exponential_curve_in_time_and_writes():
     assert writes["full"] < writes["expo"] < 1.05 * writes["none"]
 
 
-@pytest.mark.parametrize("share", [0.0, 0.05, 0.1, 0.5, 0.9, 1.0])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 1.0])
 @pytest.mark.parametrize("player", ["policy", "machine"])
 def test_three_retries_land_and_load_as_the_closed_form_says(share, player):
     player_of = (
@@ -73,7 +74,7 @@ def test_the_machine_with_a_token_bucket_lands_and_loads_as_published(share):
     assert abs(load - published_load) <= 4 * wider * load_error + 1e-3
 
 
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 1.0])
+@pytest.mark.parametrize("share", [0.5, 1.0])
 def test_a_token_bucket_bounds_the_load_whatever_fails(share):
     _, _, runs = ref.hundred_clients(share, 4, ref.at_once(100, ref.BUCKET))
     for tally in runs:
@@ -109,7 +110,7 @@ def test_the_same_retries_recover_under_our_budget(shape):
 
 @pytest.mark.parametrize("name", ["overload", "overload-ramp"])
 def test_the_machine_recovers_under_a_budget_where_it_never_does_without(name):
-    scenario = load(name)
+    scenario = evolve(load(name), duration_s=80)
     late = {}
     for enabled in (False, True):
         settings = ref.Settings(budget=Budget(enabled=enabled))

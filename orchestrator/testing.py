@@ -212,7 +212,7 @@ class ManualClock:
         try:
             await wake.wait()
         finally:
-            if sleeper in self._sleepers:
+            if not wake.is_set():
                 self._sleepers.remove(sleeper)
                 heapq.heapify(self._sleepers)
 
@@ -221,8 +221,9 @@ class ManualClock:
         end = self._now + seconds
         await self.settle()
         while self._sleepers and self._sleepers[0][0] <= end:
-            self._now, _, wake = heapq.heappop(self._sleepers)
-            wake.set()
+            self._now = self._sleepers[0][0]
+            while self._sleepers and self._sleepers[0][0] == self._now:
+                heapq.heappop(self._sleepers)[-1].set()
             await self.settle()
         self._now = end
 

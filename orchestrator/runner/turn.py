@@ -34,6 +34,10 @@ class Turn(Drive):
     def __await__(self) -> Generator[Any, Any, Outcome]:
         return (self._join() if self._begun else self._run()).__await__()
 
+    async def wait(self) -> Outcome:
+        """Run the turn: what `await turn` does, for those who need a coroutine function."""
+        return await self
+
     async def __aenter__(self) -> Self:
         if self._begun:
             raise RuntimeError(f"turn {self.id} is running already; enter it before it is awaited")

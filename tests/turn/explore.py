@@ -13,12 +13,12 @@ whether a timer or a curve's start is set), how often was sent, and what the met
 
 from __future__ import annotations
 
+import argparse
 import json
 import multiprocessing
 import sys
 import time
 from collections import deque
-from copy import copy
 from operator import attrgetter
 
 import attrs
@@ -38,11 +38,16 @@ from orchestrator.turn import (
     State,
     TurnMachine,
 )
+from orchestrator.turn.case import OUTPUT
+from orchestrator.turn.incidents import Incidents
 from orchestrator.turn.table import Rewind
 from tests.turn.observer import Observer, hold
 from tests.turn.universe import (
+    DEFAULT,
     FACTS,
     IDS,
+    RUNS,
+    SMALL,
     Seen,
     events,
     reworded,
@@ -53,33 +58,51 @@ SLOTS = tuple(field.name for field in attrs.fields(TurnMachine))
 BOUND = 200_000
 """States of the bounded proof, over all of its runs."""
 
+TWINS = 4
+"""A twin follows out of every fourth state.  A restored machine is compared slot by slot at every
+state, and `handle` reads nothing but slots; twins are there for what words might change."""
+
 _GOES_ON = (Due, Recovered, Failed, Began)
 
 
 _KEPT = attrgetter("lost", "discard", "deaths", "poisoned_streak", "fallback_model")
-_ALL = attrgetter(*SLOTS)
+_CAUSE = attrgetter(
+    "kind", "transient", "network_path", "delivery", "retry_after_s", "resets_in_s", "actions"
+)
+
+
+def cloner(kind):
+    """Build what copies an object slot by slot, written out since a search copies millions."""
+    names = [field.name for field in attrs.fields(kind)]
+    lines = "".join(f"\n    twin.{name} = it.{name}" for name in names)
+    space = {"new": object.__new__, "kind": kind}
+    exec(f"def clone(it):\n    twin = new(kind){lines}\n    return twin", space)
+    return space["clone"]
+
+
+_clone = cloner(TurnMachine)
+_clone_told = cloner(Incidents)
 
 
 def fork(machine):
     """Copy a machine; everything in it is frozen but what it told so far."""
-    twin = object.__new__(TurnMachine)
-    for name, value in zip(SLOTS, _ALL(machine), strict=True):
-        setattr(twin, name, value)
-    if machine.incidents is not None:
-        twin.incidents = copy(machine.incidents)
+    twin = _clone(machine)
+    if twin.incidents is not None:
+        twin.incidents = _clone_told(twin.incidents)
     return twin
 
 
 def key_of(machine):
-    """Tell apart what can still make a difference."""
+    """Tell apart what can still make a difference; an end makes none."""
+    if machine.state in ENDS:
+        return machine.state
     retries = machine.settings.ladders.transient_retries
-    budgets, plan, verdict = machine.budgets, machine.plan, machine.verdict
-    told = machine.incidents
+    budgets, plan, told = machine.budgets, machine.plan, machine.incidents
     open_ = None if told is None else told.open
     return (
         machine.state,
-        machine.shown,
-        machine.seen,
+        machine.seen == 0,
+        (bool(machine.shown & OUTPUT), machine.shown == 0) if _is_asked_again(machine) else None,
         machine.clean,
         machine.cursor,
         budgets.sends,
@@ -91,11 +114,26 @@ def key_of(machine):
         machine.wait_until is None,
         machine.stop_at is None,
         plan and (plan.family, plan.step, plan.waited, plan.target),
-        verdict and (verdict.kind, verdict.transient, verdict.delivery, verdict.retry_after_s),
+        _key_of_cause(machine),
         open_ and (open_.said, open_.standing, open_.owes_back),
-        machine.baseline,
-        machine.facts,
     )
+
+
+def _is_asked_again(machine):
+    """The last attempt may still be decided about: it runs, or a step may fail."""
+    plan = machine.plan
+    steps_left = plan is not None and plan.step < len(ROWS[plan.family].steps)
+    return steps_left or machine.state is State.ATTEMPTING
+
+
+def _key_of_cause(machine):
+    """Tell what the last failure is still asked: all of it by a step, its actions by a drop."""
+    verdict = machine.verdict
+    if verdict is None:
+        return None
+    if machine.plan is not None and _is_asked_again(machine):
+        return _CAUSE(verdict)
+    return (verdict.actions, verdict.structural)
 
 
 def seen_by(machine):
@@ -107,10 +145,17 @@ def seen_by(machine):
         machine.state,
         machine.now,
         machine.number,
-        machine.budgets.curve_start,
+        _window_from(machine),
         machine.next_deadline(),
         step,
+        machine.baseline,
     )
+
+
+def _window_from(machine):
+    """Windows are asked only once the counted retries of the curve are used up."""
+    used_up = machine.budgets.curve >= machine.settings.ladders.transient_retries
+    return machine.budgets.curve_start if used_up else None
 
 
 def same_but_for_words(told, other):
@@ -182,6 +227,12 @@ def check_budgets(before, after, effects):
     hold(7, all(step in (0, 1) for step in others), "{} -> {} in one Send", was, is_)
 
 
+def check_twin(machine, twin, answered, effects):
+    """Invariants 9, 16 and 18: restored, and told in other words, it does the same."""
+    hold(18, same_but_for_words(answered, effects), "{} but {}", effects, answered)
+    hold(9, key_of(twin) == key_of(machine), "{} but {}", key_of(machine), key_of(twin))
+
+
 def progress(effects, before, after):
     return any(isinstance(effect, Send) for effect in effects) or after.cursor > before.cursor
 
@@ -214,7 +265,8 @@ class Exploration:
     def expand(self, place, machine, observer):
         event = None
         try:
-            twin = check_snapshot(machine)
+            restored = check_snapshot(machine)
+            twin = restored if place % TWINS == 0 else None
             ends = machine.state in ENDS
             for event in events(seen_by(machine), self.facts):
                 ends |= self.take(place, machine, observer, twin, event)
@@ -229,7 +281,9 @@ class Exploration:
         self.edges += 1
         watching.step(event, effects, after.next_deadline())
         check_budgets(machine, after, effects)
-        self.check_twin(after, twin, event, effects)
+        if twin is not None:
+            other = fork(twin)
+            check_twin(after, other, other.handle(reworded(event)), effects)
         found = (key_of(after), watching.key())
         known = self.places.get(found)
         if known is None:
@@ -239,17 +293,10 @@ class Exploration:
                 known = self.places[found] = len(self.parents)
                 self.parents.append((place, event))
                 self.queue.append((known, after, watching))
-        stands_still = known != place and isinstance(event, _GOES_ON)
-        if known is not None and stands_still and not progress(effects, machine, after):
+        acts = bool(effects) and isinstance(event, _GOES_ON)  # a tick that does nothing is no step
+        if known is not None and acts and not progress(effects, machine, after):
             self.standstill.setdefault(place, set()).add(known)
         return after.state in ENDS
-
-    def check_twin(self, after, twin, event, effects):
-        """Invariants 9, 16 and 18: restored, and told in other words, it does the same."""
-        other = fork(twin)
-        answered = other.handle(reworded(event))
-        hold(18, same_but_for_words(answered, effects), "{} but {}", effects, answered)
-        hold(9, key_of(other) == key_of(after), "{} but {}", key_of(after), key_of(other))
 
     def check_progress(self):
         """Invariant 11: what goes on without a send or a cursor never comes back."""
@@ -281,42 +328,77 @@ class Exploration:
         return "\n".join(f"  {event}" for event in reversed(told))
 
 
-def runs(settings):
-    return [(f, s, settings) for f in FACTS for s in sessions(settings)]
-
-
 def _run(job):
     facts, session, settings, bound = job
     began = time.perf_counter()
     search = Exploration(settings, FACTS[facts], sessions(settings)[session], bound)
+    failure = ""
     try:
         search.run()
     except AssertionError as broken:
-        return facts, session, search.states, search.edges, 0.0, False, str(broken)
+        failure = str(broken)
     took = time.perf_counter() - began
-    return facts, session, search.states, search.edges, took, search.closed, ""
+    how = "FAILED" if failure else "closed" if search.closed else "bounded"
+    return facts, session, search.states, search.edges, took, how, failure
 
 
 def prove(name, settings, bound, workers):
     """Run one proof in parallel processes and print what it covered; False when it failed."""
     began = time.perf_counter()
-    jobs = [(*job, bound and bound // len(runs(settings))) for job in runs(settings)]
+    jobs = [(*run, settings, bound and bound // len(RUNS)) for run in RUNS]
     states = edges = 0
     failures = []
-    with multiprocessing.get_context("spawn").Pool(workers) as pool:
-        for facts, session, found, taken, took, closed, failure in pool.imap_unordered(_run, jobs):
+    with multiprocessing.get_context("spawn").Pool(workers, maxtasksperchild=1) as pool:
+        for facts, session, found, taken, took, how, failure in pool.imap_unordered(_run, jobs, 1):
             states, edges = states + found, edges + taken
-            how = "FAILED" if failure else "closed" if closed else "bounded"
-            say(f"  {facts:24} {session:6} {found:>9,} {taken:>12,} {took:7.1f} s  {how}")
+            say(f"  {facts:20} {session:6} {found:>9,} {taken:>12,} {took:7.1f} s  {how}")
             if failure:
                 failures.append(f"{facts}, {session}: {failure}")
     took = time.perf_counter() - began
-    say(f"{name}: {states:,} states, {edges:,} edges, {took:.1f} s, {len(failures)} failures")
+    say(f"{name}: {states:,} states, {edges:,} edges, {took:.1f} s, {len(failures)} failed")
     for failure in failures:
         say(failure)
     return not failures
 
 
+def prove_at_random(runs):
+    """Wander with Hypothesis; a failure prints its own smallest example."""
+    from hypothesis import HealthCheck, given, settings
+
+    from tests.turn.wander import LENGTH, walks, wander
+
+    walked = 0
+
+    @settings(max_examples=runs, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(walks())
+    def walk_about(walk):
+        nonlocal walked
+        wander(walk)
+        walked += 1
+
+    began = time.perf_counter()
+    walk_about()
+    took = time.perf_counter() - began
+    say(f"random and deep: {walked:,} runs of {LENGTH} events, {took:.1f} s")
+
+
 def say(line):
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
+
+
+def main(arguments=None):
+    asked = argparse.ArgumentParser(description="Explore the machine of a turn.")
+    asked.add_argument("--workers", type=int, default=2, help="processes, each one search")
+    asked.add_argument("--bound", type=int, default=BOUND, help="states of the bounded proof")
+    asked.add_argument("--walks", type=int, default=2_000, help="random runs")
+    chosen = asked.parse_args(arguments)
+    say("  facts                session    states        edges    time")
+    closed = prove("closed at small limits", SMALL, None, chosen.workers)
+    bounded = prove("bounded at default limits", DEFAULT, chosen.bound, chosen.workers)
+    prove_at_random(chosen.walks)
+    return 0 if closed and bounded else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

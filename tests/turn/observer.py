@@ -7,7 +7,6 @@ reader of the effects alone can hold a turn to: invariants 1, 3 to 6, 10, 12 to 
 
 from __future__ import annotations
 
-from copy import copy
 from typing import NamedTuple, get_args
 
 from attrs import evolve
@@ -128,13 +127,15 @@ class Observer:
         self.ended = False
 
     def copy(self):
-        twin = copy(self)
+        twin = object.__new__(Observer)
+        twin.__dict__.update(self.__dict__)
         twin.spent = dict(self.spent)
         twin.ids = dict(self.ids)
         return twin
 
     def key(self):
-        stands = tuple(state for _, state in self.ids.values())
+        if self.ended:
+            return None
         spent = {**self.spent, "curve": min(self.spent.get("curve", 0), 20)}
         retries = self.settings.ladders.transient_retries
         if spent["curve"] > retries:
@@ -151,10 +152,7 @@ class Observer:
             self.pending,
             self.wait_until is None,
             self.stop_at is None,
-            stands[-1:],
-            "open" in stands[:-1],
-            self.ended,
-            self.baseline.binding,
+            any(state == "open" for _, state in self.ids.values()),
         )
 
     # what an event tells
@@ -206,14 +204,14 @@ class Observer:
         if was_ended:
             hold(2, effects == (), "{} after the end gives {}", event, effects)
             return
-        self.check_order(effects)
-        for effect in effects:
-            getattr(self, _DOES[type(effect)])(effect, event)
         last = effects[-1] if effects else None
-        self.check_wait(event, effects, wait_was)
-        self.check_schedule(last, event)
-        if isinstance(last, Recover):
-            hold(14, not self.running, "Recover while an attempt runs")
+        if effects:
+            self.check_order(effects)
+            for effect in effects:
+                getattr(self, _DOES[type(effect)])(effect, event)
+            self.check_wait(event, effects, wait_was)
+            self.check_schedule(last, event)
+            hold(14, not (self.running and isinstance(last, Recover)), "{} meanwhile", last)
         if mine:
             self.check_failure(event, effects, last)
         if isinstance(last, End):
@@ -404,4 +402,5 @@ class Observer:
         if end.outcome is not How.LANDED:
             unsettled = [id_ for id_, (_, state) in self.ids.items() if state == "open"]
             hold(10, not unsettled, "{} not settled at {}", unsettled, end.outcome)
+        hold(12, self.pending is None, "{} is still pending at the end", self.pending)
         hold(13, self.wait_until is None, "a wait outlives the turn")

@@ -6,9 +6,12 @@ new row of either is explored at once.
 
 from __future__ import annotations
 
+from functools import cache
+from itertools import islice
+
 from attrs import evolve, frozen
 
-from orchestrator.failure.kinds import KINDS, Action, Kind
+from orchestrator.failure.kinds import KINDS, Kind, Recovery
 from orchestrator.failure.verdict import Delivery, Refusal, Verdict
 from orchestrator.settings.model import Ladders, Recoveries, Settings, TurnLimits
 from orchestrator.turn import (
@@ -44,20 +47,38 @@ from orchestrator.turn import (
 IDS = TurnIds("turn", "session", "epoch")
 
 SAME = Live(binding="chat", model="m1", served=("m1", "m2", "m3"))
-OTHER_STOP = evolve(SAME, session_stops=1)
-STOPPING = evolve(SAME, stopping=True)
-USER = evolve(SAME, user_input=True)
-MOVED = evolve(SAME, binding="other")
-WORLDS = (SAME, OTHER_STOP, STOPPING, USER, MOVED)
-NO_BUDGET = evolve(SAME, may_retry=False)
-SHARED = evolve(SAME, shared_deaths=20)
-UNKNOWN_MODELS = evolve(SAME, served=None)
+
+
+class Worlds:
+    """What a host can see, told from the world a turn began in."""
+
+    def __init__(self, base):
+        plain = evolve(base, user_input=False, stopping=False, served=SAME.served)
+        self.same = base if plain == base else plain  # the very object, as a host re-uses it
+        self.other_stop = evolve(self.same, session_stops=base.session_stops + 1)
+        self.stopping = evolve(self.same, stopping=True)
+        self.user = evolve(self.same, user_input=True)
+        self.moved = evolve(self.same, binding=f"{base.binding}, moved")
+        self.all = (self.same, self.other_stop, self.stopping, self.user, self.moved)
+        self.no_budget = evolve(self.same, may_retry=False)
+        self.shared = evolve(self.same, shared_deaths=20)
+        self.unknown_models = evolve(self.same, served=None)
+
+
+@cache
+def worlds_from(base):
+    return Worlds(base)
+
+
+_PLAIN = Worlds(SAME)
+OTHER_STOP, STOPPING, USER, MOVED = _PLAIN.all[1:]
+NO_BUDGET, SHARED, UNKNOWN_MODELS = _PLAIN.no_budget, _PLAIN.shared, _PLAIN.unknown_models
 
 SOON, LONG = 30.0, 7200.0
 
 
 def policy_of(verdict):
-    """Everything the machine may decide by; a title is no part of it."""
+    """What the rows may decide by; a title is no part of it, and neither is what is offered."""
     own = {kind for row in TABLE for kind in row.kinds} | {Kind.USAGE_LIMIT, Kind.RATE_LIMITED}
     return (
         verdict.transient,
@@ -65,33 +86,28 @@ def policy_of(verdict):
         verdict.structural,
         verdict.recovery,
         verdict.kind if verdict.kind in own else None,
-        Action.RETRY in verdict.actions,
         KINDS[verdict.kind].is_failure,
     )
 
 
 def one_of_each():
-    """One verdict per policy class of the kinds table, then the variants that hints make."""
+    """One verdict per policy class of the kinds table, then the variants that fields make."""
     classes = {}
     for kind in Kind:
         verdict = Verdict.of(kind, f"{kind}.")
         classes.setdefault(policy_of(verdict), verdict)
-    plain = tuple(classes.values())
-    by_kind = {verdict.kind: verdict for verdict in plain}
-    lost = Verdict.of(Kind.CONNECTION_LOST, "Lost.", delivery=Delivery.AMBIGUOUS)
-    limited = by_kind[Kind.RATE_LIMITED]
-    spent = by_kind[Kind.USAGE_LIMIT]
+    limited = Verdict.of(Kind.RATE_LIMITED, "Slow down.")
+    spent = Verdict.of(Kind.USAGE_LIMIT, "Spent.")
+    lost = Verdict.of(Kind.CONNECTION_LOST, "Lost.")
+    throttled = Verdict.of(Kind.REGISTRATION_THROTTLED, "Registration throttled.")
     return (
-        *plain,
-        lost,
+        *classes.values(),
+        evolve(lost, delivery=Delivery.AMBIGUOUS),
+        evolve(throttled, delivery=Delivery.AMBIGUOUS),
         evolve(limited, retry_after_s=SOON),
         evolve(limited, retry_after_s=LONG),
         evolve(spent, resets_in_s=LONG),
         evolve(spent, resets_in_s=1e6),
-        Verdict.of(Kind.COMPACTION_FAILED, "Compaction failed.", transient=True),
-        Verdict.of(
-            Kind.REGISTRATION_THROTTLED, "Registration throttled.", delivery=Delivery.AMBIGUOUS
-        ),
     )
 
 
@@ -104,22 +120,31 @@ REFUSALS = (Refusal(), Refusal(recommended_model="m2"))
 
 FACTS = {
     "plain": Facts(),
-    "unattended": Facts(interactive=False),
     "nested": Facts(nested=True),
-    "owed": Facts(owed=True, interactive=False),
-    "owed, host's own text": Facts(owed=True, runner_written=True),
-    "sub-agent": Facts(subagent=True, brings_image=True),
-    "with sub-agents": Facts(has_subagents=True),
-    "opted in": Facts(resume_at_reset=True, ride_out=True, fresh_session=True),
-    "owed and opted in": Facts(owed=True, resume_at_reset=True, ride_out=True),
+    "owed": Facts(owed=True, interactive=False, resume_at_reset=True),
+    "written by the host": Facts(owed=True, runner_written=True, has_subagents=True),
+    "sub-agent": Facts(subagent=True, brings_image=True, interactive=False),
+    "opted in": Facts(resume_at_reset=True, ride_out=True, has_subagents=True),
 }
 
 SMALL = Settings(
     ladders=Ladders(transient_retries=1, registration_retries=1, busy_retries=1),
-    recoveries=Recoveries(deaths=1, fallback_models=("m2", "m3")),
+    recoveries=Recoveries(deaths=1, fallback_models=("m2",)),
     turn=TurnLimits(max_sends=4),
 )
 DEFAULT = Settings(recoveries=Recoveries(fallback_models=("m2", "m3")))
+
+
+RUNS = (
+    ("plain", "fresh"),
+    ("plain", "worn"),
+    ("nested", "worn"),
+    ("owed", "fresh"),
+    ("written by the host", "worn"),
+    ("sub-agent", "fresh"),
+    ("opted in", "worn"),
+)
+"""Beginnings of an exploration: facts and session."""
 
 
 def sessions(settings):
@@ -140,102 +165,116 @@ class Seen:
     state: State
     now: float
     number: int
-    curve_start: float | None
+    window_from: float | None
+    """Start of the curve, once windows are asked."""
     deadline: float | None
     step: Step | None
+    base: Live
+    """The turn's baseline."""
 
 
 def events(seen, facts=Facts()):  # noqa: B008 - a frozen value
     """Offer what can happen next; which of it is illegal is another test's question."""
-    return _OFFERS[seen.state](seen, facts)
+    world = worlds_from(seen.base)
+    return _OFFERS[seen.state](seen, world, facts)
 
 
-def _idle(seen, facts):
+def _idle(seen, world, facts):
     yield from (Started(0.0, live, facts) for live in (SAME, STOPPING, USER, UNKNOWN_MODELS))
-    yield Due(0.0, SAME)
+    yield from (Due(0.0, SAME), SignedIn(0.0), RuntimeReplaced(0.0))
 
 
-def _news(seen, now):
-    """What can reach a turn in any state, by the worlds it can show."""
-    yield from (Stopped(now, live, hard) for live in (SAME, STOPPING) for hard in (False, True))
-    yield UserSpoke(now, USER)
-    yield Rebound(now, MOVED)
+def _news(now, world):
+    """What can reach a turn wherever it is."""
+    yield from (Stopped(now, world.same, hard) for hard in (False, True))
+    yield UserSpoke(now, world.user)
+    yield Rebound(now, world.moved)
     yield Advised("model", "Another model.")
-    yield from (SignedIn(now), RuntimeReplaced(now))
 
 
-def _late(seen, now):
-    """What agents and dead processes still say about an attempt that is over."""
-    yield from (Failed(now, live, seen.number, VERDICTS[0]) for live in (SAME, STOPPING))
-    yield Refused(now, SAME, seen.number, REFUSALS[0])
-    yield from (Finished(now, live, seen.number) for live in (SAME, OTHER_STOP))
+def _pending(seen, now, world):
+    """News, what is late about an attempt that is over, and a lost entry."""
+    yield from _news(now, world)
+    yield Failed(now, world.stopping, seen.number, VERDICTS[0])
+    yield Finished(now, world.same, seen.number)
     yield Saw(seen.number, Evidence.TEXT)
-    yield Retrying(seen.number, "Reconnecting.")
+    yield Dropped(now, world.same, DropReason.LOST)
+    yield Dropped(now, world.other_stop, DropReason.LOST)
+    yield Dropped(now, world.user, DropReason.DENIED)
 
 
-def _queued(seen, now):
-    yield from _news(seen, now)
-    yield from _late(seen, now)
-    yield from (Dropped(now, live, DropReason.LOST) for live in (SAME, OTHER_STOP, USER))
-    yield Dropped(now, SAME, DropReason.DENIED)
-
-
-def _ready(seen, facts):
+def _ready(seen, world, facts):
     now = seen.now
-    yield from (Began(now, live) for live in (*WORLDS, UNKNOWN_MODELS))
-    yield from (kind(now, live) for kind in (Due, RetryNow) for live in (SAME, STOPPING))
-    yield Recovered(now, SAME, Step.RESPAWN, ok=True)
-    yield from _queued(seen, now)
+    yield from (Began(now, live) for live in (*world.all, world.unknown_models))
+    yield from (Due(now, world.same), Due(now, world.stopping))
+    yield Recovered(now, world.same, Step.RESPAWN, ok=True)
+    yield from _pending(seen, now, world)
 
 
-def _attempting(seen, facts):
+def _failures(seen, world):
+    """Every class of failure, at the edges of its window, in the worlds that matter to it."""
+    for place, verdict in enumerate(VERDICTS):
+        times = (seen.now + 1.0,)
+        if verdict.kind in WINDOWED and seen.window_from is not None:
+            times = tuple(seen.window_from + edge for edge in EDGES)
+        yield from (Failed(at, world.same, seen.number, verdict) for at in times)
+        for live in _worlds_of(place, verdict, world):
+            yield Failed(times[0], live, seen.number, verdict)
+
+
+def _worlds_of(place, verdict, world):
+    yield world.all[1 + place % 4]
+    if verdict.transient or verdict.recovery is not None:
+        yield world.user
+    if verdict.transient:
+        yield world.no_budget
+    if verdict.recovery in (Recovery.ENTITLEMENT_SWAP, Recovery.CONTENT_FILTER_HOP):
+        yield world.unknown_models
+    if verdict.recovery is Recovery.DEATH:
+        yield world.shared
+
+
+def _attempting(seen, world, facts):
     now, number = seen.now, seen.number
+    cancelling = seen.deadline is not None
     yield from (Saw(number, evidence) for evidence in Evidence)
-    for verdict in VERDICTS:
-        times = (now + 1.0,)
-        if verdict.kind in WINDOWED and seen.curve_start is not None:
-            times = tuple(seen.curve_start + edge for edge in EDGES)
-        yield from (Failed(at, SAME, number, verdict) for at in times)
-        worlds = (*WORLDS[1:], NO_BUDGET, SHARED, UNKNOWN_MODELS)
-        yield from (Failed(times[0], live, number, verdict) for live in worlds)
-    yield from (Refused(now, live, number, refusal) for live in WORLDS for refusal in REFUSALS)
-    yield from (Finished(now, SAME, number, reason) for reason in StopReason)
-    yield from (Finished(now, live, number) for live in WORLDS[1:])
+    # Once it is being cancelled, whatever ends the attempt ends the turn the same way.
+    yield from islice(_failures(seen, world), 3 if cancelling else None)
+    yield from (Refused(now, world.same, number, refusal) for refusal in REFUSALS)
+    yield from (Refused(now, live, number, REFUSALS[1]) for live in (world.user, world.other_stop))
+    yield from (Finished(now, world.same, number, reason) for reason in StopReason)
+    yield from (Finished(now, live, number) for live in world.all[1:])
     yield Retrying(number, "Reconnecting.")
-    yield Retrying(number, "Reconnecting again.")
-    yield from (Failed(now, live, number - 1, VERDICTS[0]) for live in (SAME, STOPPING))
-    yield Refused(now, SAME, number + 1, REFUSALS[0])
-    yield from (Finished(now, SAME, number - 1), Saw(number - 1, Evidence.TEXT))
-    yield from (Due(now, live) for live in (SAME, OTHER_STOP))
-    if seen.deadline is not None:
-        yield Due(seen.deadline, SAME)
-    yield from (RetryNow(now, SAME), Recovered(now, STOPPING, Step.RESPAWN, ok=True))
-    yield from _news(seen, now)
+    yield Failed(now, world.stopping, number - 1, VERDICTS[0])
+    yield from (Finished(now, world.same, number + 1), Saw(number - 1, Evidence.TEXT))
+    yield from (Due(now, world.same), Due(now, world.other_stop), RetryNow(now, world.same))
+    if cancelling:
+        yield Due(seen.deadline, world.same)
+    yield from _news(now, world)
 
 
-def _waiting(seen, facts):
+def _waiting(seen, world, facts):
     now, due = seen.now, seen.deadline
-    yield from (Due(due, live) for live in WORLDS)
-    yield from (Due(due - 0.5, live) for live in (SAME, STOPPING, USER, MOVED))
-    yield Due(due + 86_400.0, SAME)
-    yield from (RetryNow(now, live) for live in WORLDS)
-    yield Recovered(now, SAME, Step.RESPAWN, ok=True)
-    yield from _queued(seen, now)
+    yield from (Due(due, live) for live in world.all)
+    yield from (Due(due - 0.5, live) for live in (world.same, world.stopping, world.user))
+    yield Due(due + 86_400.0, world.same)
+    yield from (RetryNow(now, live) for live in (world.same, world.other_stop, world.user))
+    yield from _pending(seen, now, world)
 
 
-def _recovering(seen, facts):
+def _recovering(seen, world, facts):
     now, step = seen.now + 1.0, seen.step
-    for live in WORLDS:
+    for live in world.all:
         yield from (Recovered(now, live, step, ok) for ok in (True, False))
-    yield Recovered(now, SAME, step, ok=True, detail="another native session")
-    yield Recovered(now, NO_BUDGET, step, ok=False)
+    yield Recovered(now, world.same, step, ok=True, detail="another native session")
+    yield Recovered(now, world.no_budget, step, ok=False)
     other = Step.DISCARD if step is not Step.DISCARD else Step.SWAP
-    yield Recovered(now, SAME, other, ok=True)
-    yield from (kind(now, live) for kind in (Due, RetryNow) for live in (SAME, STOPPING, USER))
-    yield from _queued(seen, now)
+    yield Recovered(now, world.same, other, ok=True)
+    yield from (Due(now, world.same), Due(now, world.stopping), RetryNow(now, world.same))
+    yield from _pending(seen, now, world)
 
 
-def _ended(seen, facts):
+def _ended(seen, world, facts):
     yield from (Started(seen.now, SAME, facts), Began(seen.now, SAME), Due(seen.now, SAME))
     yield from (Failed(seen.now, SAME, seen.number, VERDICTS[0]), Stopped(seen.now, SAME))
 

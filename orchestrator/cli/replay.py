@@ -113,11 +113,10 @@ def _print_differences(output: Output, told: _Told, most: int | None) -> None:
         for line in difference.diff().splitlines():
             output.stdout.print(Text(terminal_line(line), _STYLE.get(line[:1], "")), soft_wrap=True)
     if told.differences:
-        output.say(f"{len(told.differences)} of {_turns(told.turns)} differ.")
+        output.say(f"{len(told.differences)} of {_count(told.turns, 'turn')} differ.")
     else:
-        output.say(
-            f"{_turns(told.turns)}, {told.events:,} events: the same effects, byte for byte."
-        )
+        told_ = f"{_count(told.turns, 'turn')}, {_count(told.events, 'event')}"
+        output.say(f"{told_}: the same effects, byte for byte.")
 
 
 _STYLE: Final = {"+": "green", "-": "red"}
@@ -130,7 +129,7 @@ def _print_changes(output: Output, told: _Told, most: int | None) -> None:
         for name, before, after in told.changes[:most]:
             rows.append([Text(terminal_line(name)), Text(_story(before)), Text(_story(after))])
         columns(output.stdout, rows)
-    output.say(f"{len(told.changes)} of {_turns(told.turns)} would have gone otherwise.")
+    output.say(f"{len(told.changes)} of {_count(told.turns, 'turn')} would have gone otherwise.")
 
 
 def _story(story: Story) -> str:
@@ -147,19 +146,20 @@ def _story(story: Story) -> str:
 def _say_counts(output: Output, told: _Told, source: Journal) -> None:
     counts = source.counts
     for reason, count in told.skipped.items():
-        output.warn(f"{_turns(count)} left out: {reason}")
+        output.warn(f"{_count(count, 'turn')} left out: {reason}")
     if counts.torn:
-        output.warn(f"{counts.torn} torn lines left out: a process died while it wrote them")
+        output.warn(f"{_count(counts.torn, 'torn line')} left out: a process died while it wrote")
     if counts.unknown:
-        output.warn(f"{counts.unknown} lines left out: this version does not know their type")
+        which = "its type" if counts.unknown == 1 else "their types"
+        lines = _count(counts.unknown, "line")
+        output.warn(f"{lines} left out: this version does not know {which}")
     if counts.headless:
-        output.warn(
-            f"{counts.headless} events left out: their turns began before what is kept here"
-        )
+        events = _count(counts.headless, "event")
+        output.warn(f"{events} left out, of turns that began before what is kept here")
 
 
-def _turns(count: int) -> str:
-    return "1 turn" if count == 1 else f"{count:,} turns"
+def _count(count: int, what: str) -> str:
+    return f"1 {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def _as_json(told: _Told, source: Journal, *, what_if: bool) -> dict[str, object]:

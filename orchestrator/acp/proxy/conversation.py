@@ -39,8 +39,7 @@ from orchestrator.acp.proxy.store import Kept
 from orchestrator.acp.proxy.upstream import Upstream
 from orchestrator.failure.held import is_command
 from orchestrator.failure.kinds import Kind
-from orchestrator.failure.raw import RawFailure
-from orchestrator.failure.verdict import Phase, Verdict
+from orchestrator.failure.verdict import Verdict
 from orchestrator.incident.record import Record
 from orchestrator.runner.agent import Attempt, AttemptEnd, RecoveryResult
 from orchestrator.turn.effects import Payload, Recover
@@ -90,7 +89,7 @@ class Prompted:
     """Told once the prompt stands in the agent's line, or has to wait for something else."""
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, kw_only=True, repr=False)
 class Conversation(AcpAgent):
     """An `AcpAgent` whose other side is a client."""
 
@@ -205,13 +204,8 @@ class Conversation(AcpAgent):
             capable=self.capable(),
             again=attempt.number > 1,
             shown=prompted.advised,
-            worded=self._worded,
             on_absorbed=prompted.agent_ids.add,
         )
-
-    def _worded(self, record: object) -> str:
-        """The agent's own title, redacted."""
-        return self.runtime.understand(RawFailure.from_record(record), Phase.PROMPT).title
 
     def _prompt_line(self, attempt: Attempt) -> PromptLine:
         prompted = self.prompts[attempt.turn_id]

@@ -9,6 +9,9 @@ from attrs import define, field
 
 from orchestrator.acp.intake import Intake, inner_retry, is_progress
 from orchestrator.failure.kinds import Category
+from orchestrator.failure.redact import scrub
+from orchestrator.failure.sentences import shortened, without_places
+from orchestrator.failure.wording import MAX_TITLE
 from orchestrator.incident import extension
 from orchestrator.incident.record import Record, Severity
 
@@ -27,8 +30,6 @@ class RelayIntake(Intake):
     """The prompt was sent before: the agent echoes it, and tells its advisories, once more."""
     shown: set[str] = field(factory=set, kw_only=True)
     """Advisories of this turn that were shown as text."""
-    worded: Callable[[object], str] = field(kw_only=True)
-    """The title of an agent's record as it may be shown."""
     on_absorbed: Callable[[str], None] = field(default=lambda _: None, kw_only=True)
     """Told the agent's own id of each record that joined the prompt."""
 
@@ -40,9 +41,9 @@ class RelayIntake(Intake):
         record = decoded.record
         if is_progress(record):
             self.on_absorbed(record.id)
-            self.listener.retrying(self.worded(wire), record.category)
+            self.listener.retrying(worded(record.title), record.category)
         elif self.capable and _is_notice(record):
-            self.listener.advise(f"{record.title}\0{record.details}", self.worded(wire))
+            self.listener.advise(f"{record.title}\0{record.details}", worded(record.title))
         else:
             # An error beside the answer belongs to another turn, or to the session as a whole.
             self.show(item)
@@ -50,7 +51,7 @@ class RelayIntake(Intake):
     def _aside(self, update: Mapping[str, Any], item: Any) -> None:
         title = inner_retry(update)
         if title:
-            self.listener.retrying(self.worded({"title": title}), Category.CONNECTION)
+            self.listener.retrying(worded(title), Category.CONNECTION)
         if not (title and self.capable):
             self.show(item)
 
@@ -63,6 +64,11 @@ class RelayIntake(Intake):
         if self.again and update.get("sessionUpdate") == "user_message_chunk":
             return
         super()._content(update, item)
+
+
+def worded(title: str) -> str:
+    """An agent's own title as it may be shown: its words, redacted."""
+    return shortened(scrub(without_places(title)), MAX_TITLE)
 
 
 def _is_notice(record: Record) -> bool:

@@ -30,13 +30,15 @@ class _Line:
     error: WireError | None = None
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class Lane:
     """A wire whose writers stand in line."""
 
     wire: Wire
     before_read: Callable[[], Awaitable[None]]
     """Awaited before each read: what the last one brought has been dealt with."""
+    after_read: Callable[[], None] = field(default=lambda: None)
+    """Told when a read has brought something."""
     _waiting: deque[_Line] = field(factory=deque)
     _bytes: int = 0
     _wake: anyio.Event = field(factory=anyio.Event)
@@ -55,7 +57,10 @@ class Lane:
 
     async def receive(self) -> list[Frame] | None:
         await self.before_read()
-        return await self.wire.receive()
+        frames = await self.wire.receive()
+        if frames:
+            self.after_read()
+        return frames
 
     def post(self, data: bytes) -> None:
         """Send a line some time; one that finds the agent gone is lost."""

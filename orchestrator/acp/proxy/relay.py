@@ -32,7 +32,7 @@ from orchestrator.failure.verdict import Phase
 from orchestrator.incident import extension
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class Proxy:
     """One client and one agent."""
 
@@ -52,6 +52,7 @@ class Proxy:
         self.upstream.relay = self.from_agent
         self.upstream.on_lost = self._lost
         self.upstream.before_read = self._before_read
+        self.upstream.after_read = self.peer.wire.hold
 
     async def serve(self) -> None:
         """Relay until the client is gone."""
@@ -250,7 +251,6 @@ class Proxy:
             await wire.drained()
             for watch in watches:
                 watch.question(is_open=False)
-        wire.hold()
 
 
 def _is_prompt(value: Any) -> bool:

@@ -29,7 +29,7 @@ _HISTORY: Final = "session/load"
 """Opens a session and tells its history; `session/resume` does not."""
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class Sessions:
     """All sessions of one client, by the id it knows them by."""
 

@@ -40,7 +40,7 @@ _PROVIDERS: Final = {
 """Whose models an agent calls unless told otherwise: the metrics' label."""
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class Turns:
     """Runs prompts, and is the sink of what their machines publish."""
 

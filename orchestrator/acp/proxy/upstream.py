@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
+from uuid import uuid4
 
 from attrs import define, field
 
@@ -26,17 +27,20 @@ async def _nothing() -> None:
     return
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class Upstream(Runtime):
     """A `Runtime` that speaks with the client's voice and leaves the client's frames alone."""
 
-    id_prefix: str = "orchestrator:"
+    id_prefix: str = field(factory=lambda: f"orchestrator:{uuid4().hex[:8]}:")
+    """Of our own requests; no client numbers its requests like that."""
     relay: Callable[[Frame], bool] = field(default=lambda _: False)
     """Takes each frame of the agent that is no answer to a request of ours."""
     on_lost: Callable[[], None] = field(default=lambda: None)
     """Told when a process is gone and nothing more can come from it."""
-    before_read: Any = _nothing
+    before_read: Callable[[], Awaitable[None]] = _nothing
     """Awaited before each read of the agent's output."""
+    after_read: Callable[[], None] = field(default=lambda: None)
+    """Told after each read, before its frames are dealt with."""
     hello: Frame | None = None
     """The client's `initialize`; None until it came."""
     on_hello: Callable[[Reply], None] | None = None
@@ -103,7 +107,7 @@ class Upstream(Runtime):
 
     def _connect(self, wire: Wire) -> Connection:
         return Connection(
-            Lane(wire, self.before_read),
+            Lane(wire, self.before_read, self.after_read),
             self._on_notification,
             self._answer,
             self._on_question,

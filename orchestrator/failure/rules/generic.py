@@ -43,6 +43,10 @@ RULES: Final[tuple[Rule, ...]] = (
         r"\bunauthorized\b|\bauthenticationerror\b|\binvalid x-api-key\b",
         r"\binvalid or expired\b.{0,20}(?:key|bearer|api)",
         r"\bcredentials? (?:are |is |were |was )?(?:invalid|missing|rejected|not found|required)\b",
+        (
+            r"\btim(?:ed |e)out (?:while )?waiting for (?:the )?(?:user |browser )?"
+            r"(?:auth(?:entication|ori[sz]ation)?|log-?in|sign-?in|oauth|device code)\b"
+        ),
         unless=r"security token|\bsyntaxerror\b|unexpected token",
         priority=-10,
     ),
@@ -175,7 +179,8 @@ RULES: Final[tuple[Rule, ...]] = (
             r"|blank|no) (?:response|completion|output|content|answer|message)"
         ),
         r"\breceived (?:an )?empty (?:response|completion)\b|\bresponse (?:was|is) empty\b",
-        r"\breturned no (?:content|output|choices|candidates)\b",
+        r"\breturned (?:no (?:content|output|choices|candidates)|an empty or)\b",
+        r"\b(?:did not|didn't) (?:provide|return|produce) any (?:\w+ )?(?:message|text)",
         priority=-12,
     ),
     forbid(
@@ -220,7 +225,8 @@ RULES: Final[tuple[Rule, ...]] = (
             r"|deserializ(?:e|ing)|unmarshal)\b.{0,60}(?:response|json|body|stream|output|answer"
             r"|chunk|event|message)"
         ),
-        r"\bunterminated string in json\b|\blist index out of range\b|\bkeyerror: [\'\"]",
+        r"\bunterminated string in json\b|\bjson parse error\b",
+        r"\blist index out of range\b|\bkeyerror: [\'\"]",
         r"\bcannot read propert(?:y|ies) of (?:undefined|null)\b",
         r"\bvalidation errors? for \w+response\b",
         r"\binvalid json (?:response|in response|from)\b",

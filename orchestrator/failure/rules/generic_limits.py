@@ -144,6 +144,7 @@ RULES: Final[tuple[Rule, ...]] = (
         r"\btoo many concurrent\b|\bconcurren(?:cy|t requests?) limit\b",
         r"\bwait \S+ \w+ before (?:trying|retrying|sending)\b|\bspeed[ -]limited\b",
         r"\bmax organi[sz]ation (?:concurrency|rpm|tpm)\b",
+        r"\breached (?:the |your )?(?:\w+ )?max(?:imum)? (?:rpm|tpm|qps|concurrency|requests?)\b",
         r"\bexceeded\b.{0,30}\brate\b",
         r"\btoo many tokens\b.{0,60}(?:please wait|per min|processed)",
         priority=-12,

@@ -69,7 +69,8 @@ RULES: Final[tuple[Rule, ...]] = (
         r"\brequest (?:body |payload )?size (?:exceeds|is over|limit)\b",
         r"\bexceeds \d+ ?[mk]i?b limit\b",
         r"\brequest_too_large\b|\bpayload (?:is )?too (?:large|big)\b|\bentity too large\b",
-        r"\brequest (?:body |size )?exceeds (?:the )?(?:maximum|max|limit|size)\b",
+        r"\brequest (?:body |size )?(?:which )?exceeds (?:the )?(?:maximum|max|limit|size)\b",
+        r"\b(?:maximum|max|allowed|permitted) content[ -]length\b|\brequestsize\(bytes\)",
         r"\bcontent too large\b|\bbody exceeded \d+|\brequest exceeds the maximum size\b",
         scope=_PROVIDER,
         priority=-9,
@@ -145,7 +146,12 @@ RULES: Final[tuple[Rule, ...]] = (
             r"|declaration|parameters|name)\b"
         ),
         r"\bjson schema is (?:invalid|not supported)\b|\binvalid json schema\b",
-        r"\btool names? must (?:be unique|match)\b|\btoo many tools\b",
+        r"\btool names? must (?:be unique|match)\b|\btoo many (?:tools|functions)\b",
+        (
+            r"\b(?:tools|functions)\W{1,6}(?:array too long|maximum number of items"
+            r"|(?:must|should) (?:have|contain) at most)\b"
+        ),
+        r"\bgrammar is too complex\b|\bmaximum (?:number of|of \d+) (?:tools|functions)\b",
         scope=_PROVIDER,
         priority=-9,
     ),

@@ -152,7 +152,8 @@ RULES: Final[tuple[Rule, ...]] = (
         r"\bwinerror 10060\b|\bapitimeouterror\b|\brequest_timeout\b|\bdeadline has elapsed\b",
         r"\b(?:litellm\.)?timeout: |\bupstream request timeout\b",
         r"\bno response (?:received )?(?:after|within|in) \d+ ?(?:s|ms|seconds|minutes)\b",
-        r"^(?:error: )?(?:the )?(?:request|connection|operation) (?:has )?timed out\b",
+        r"\b(?:request|connection|operation|call) has timed out\b|\boperation timeout\b",
+        r"^(?:error: )?(?:the )?(?:request|connection|operation) timed out\b",
         r"^timeout(?:error)?\b",
         cause=Cause.TIMEOUT,
         priority=5,
@@ -206,6 +207,7 @@ RULES: Final[tuple[Rule, ...]] = (
         r"\bpremature close\b|\berr_stream_premature_close\b|\bresponse ended prematurely\b",
         r"\bincomplete (?:chunked )?read\b|\bincompleteread\b",
         r"\bunexpected (?:eof|end of (?:file|stream|data))\b|\beof occurred in violation\b",
+        r"\b(?:get|post|put|head) \W?https?://[^ ]+: eof$",
         (
             r"\bstream (?:was |has been )?(?:unexpectedly |prematurely )?(?:closed|ended"
             r"|disconnected|terminated|interrupted|cut)\b"

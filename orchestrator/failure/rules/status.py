@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from orchestrator.failure.kinds import Kind
-from orchestrator.failure.rule import Rule, Step, status_is
+from orchestrator.failure.rule import Rule, Step, forbid, status_is
 from orchestrator.failure.verdict import Cause
 from orchestrator.failure.view import HINT_RULE, HINT_WORDING, STATUS_RULE, STATUS_WORDING
 
@@ -34,6 +34,12 @@ RULES: Final[tuple[Rule, ...]] = (
         priority=-20,
     ),
     status_is("status.403", Step.ACCESS, Kind.ACCESS_DENIED, 403, 451, priority=-30),
+    forbid(
+        # A gateway hands on a 403 and says itself that the server is at fault.
+        "status.403_of_a_server_error",
+        (Kind.ACCESS_DENIED,),
+        facts=tuple(("type", name) for name in ("server_error", "api_error", "internal_error")),
+    ),
     status_is("status.407", Step.CONNECTION, Kind.PROXY_REFUSED, 407),
     status_is(
         "status.408", Step.CONNECTION, Kind.CONNECTION_LOST, 408, 499, 598, 599, cause=Cause.TIMEOUT

@@ -15,6 +15,7 @@ from attrs import define, frozen
 from orchestrator.failure.kinds import Category
 from orchestrator.failure.raw import RawFailure
 from orchestrator.failure.verdict import Refusal, Verdict
+from orchestrator.runner import allowed
 from orchestrator.turn.effects import Family, Payload, Recover
 from orchestrator.turn.events import Evidence, StopReason
 
@@ -72,7 +73,7 @@ class Attempt:
 
     def text(self, chunk: str) -> None:
         """Report text that the user now sees.  An empty chunk shows nothing."""
-        if chunk:
+        if allowed.of(str, "text", chunk):
             self._turn.saw(self, Evidence.TEXT, chunk)
 
     def thought(self) -> None:
@@ -85,11 +86,14 @@ class Attempt:
 
     def retrying(self, title: str, category: Category = Category.SERVICE) -> None:
         """Report that the agent is trying again by itself."""
-        self._turn.agent_retries(self, title, category)
+        allowed.of(Category, "category", category)
+        self._turn.agent_retries(self, allowed.of(str, "title", title), category)
 
     def advise(self, key: str, title: str, category: Category = Category.UNKNOWN) -> None:
         """Report an advisory; equal keys in a row are one notice."""
-        self._turn.advised(self, key, title, category)
+        allowed.of(Category, "category", category)
+        allowed.of(str, "key", key)
+        self._turn.advised(self, key, allowed.of(str, "title", title), category)
 
     def consumed(self, text: str) -> None:
         """Report that the agent has read this steer or follow-up."""

@@ -12,6 +12,7 @@ from typing import Generic, ParamSpec, TypeVar
 
 from attrs import define
 
+from orchestrator.errors import error_for
 from orchestrator.runner.agent import Attempt, RecoveryResult
 from orchestrator.runner.orchestrator import Orchestrator
 from orchestrator.runner.session import Session
@@ -63,7 +64,12 @@ def recovering(
             turn = session.turn("", facts=facts)
             await turn
             turn.result()
-            return tried.values[-1]
+            if tried.values:
+                return tried.values[-1]
+            # It raised what is no failure of a turn (it says that it was cancelled, or gives
+            # advice), so the turn is over without one; a call without a value still has to raise.
+            raised = turn.raised or LookupError(name)
+            raise error_for(session.understood(raised)) from raised
 
         return call
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -29,9 +29,11 @@ from attrs import define, evolve
 
 from orchestrator.failure.kinds import Category, Kind
 from orchestrator.failure.raw import RawFailure
-from orchestrator.failure.redact import one_line
+from orchestrator.failure.verdict import Verdict
+from orchestrator.failure.redact import one_line, scrub
 from orchestrator.incident.ledger import NOTHING_ACTIVE, Mark
 from orchestrator.incident.record import Record
+from orchestrator.runner import allowed
 from orchestrator.runner.agent import Attempt, AttemptEnd, Prompt, RecoveryResult
 from orchestrator.runner.backlog import Backlog
 from orchestrator.runner.delivery import PATIENCE_S
@@ -88,6 +90,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("orchestrator")
 
+_QUEUED: Final = frozenset({State.READY, State.WAITING})
+
 
 @define(eq=False, repr=False)
 class Drive:
@@ -107,7 +111,9 @@ class Drive:
     record: Record | None = None
     """The last revision that was delivered for this turn."""
     stopping: bool = False
-    """A Stop was pressed on this turn."""
+    """A Stop that was pressed on this turn is in flight."""
+    outlived: int = 0
+    """Stops that did not end it: what is owed to somebody goes on while it waits."""
     waited_s: float = 0.0
     """Seconds spent waiting before retries."""
     mark: Mark = NOTHING_ACTIVE
@@ -146,6 +152,11 @@ class Drive:
     _progress: MemoryObjectSendStream[Progress] | None = None
     _events: MemoryObjectReceiveStream[Progress] | None = None
 
+    @property
+    def raised(self) -> Exception | None:
+        """What the last attempt raised.  A wait lets it go."""
+        return self._error
+
     # What others tell it --------------------------------------------------------------------------
 
     def feed(self, event: Event) -> None:
@@ -177,11 +188,11 @@ class Drive:
 
     def agent_retries(self, attempt: Attempt, title: str, category: Category) -> None:
         if self._flight is attempt:
-            self.feed(Retrying(attempt.number, title, category))
+            self.feed(Retrying(attempt.number, scrub(title), category))
 
     def advised(self, attempt: Attempt, key: str, title: str, category: Category) -> None:
         if self._flight is attempt:
-            self.feed(Advised(key, title, category))
+            self.feed(Advised(key, scrub(title), category))
 
     def consumed(self, text: str) -> None:
         if text in self.unread:
@@ -243,8 +254,9 @@ class Drive:
     # coroutine in between is memory that every waiting turn holds.
     async def _run(self) -> Outcome:  # noqa: C901, PLR0912
         """Ask the machine, perform what it answers, until it says how the turn ended."""
-        self._begun = True
         session, clock = self.session, self.session.clock
+        session.orchestrator.check_open()
+        self._begun = True
         session.orchestrator.running.add(self)
         try:
             now = clock.now()
@@ -320,7 +332,7 @@ class Drive:
     def _waited(self, before: float) -> None:
         self._pause = None
         now = self.session.clock.now()
-        self.waited_s += now - before
+        self.waited_s += max(0.0, now - before)  # a clock that went back waited nothing
         if self._next is None and self._backlog is None:
             self._handle(Due(now, self._live(now)))
 
@@ -346,7 +358,7 @@ class Drive:
             self._flight = self._work = None
             if self._patience is not None:
                 self._patience.cancel()
-        return session.verdict_on(end, self) if isinstance(end, RawFailure) else end
+        return session.understood(end, self) if isinstance(end, RawFailure | Verdict) else end
 
     async def _recover(self, recover: Recover) -> None:
         """Let the agent do one step of a recovery."""
@@ -361,6 +373,9 @@ class Drive:
             result = RecoveryResult(ok=False, detail=one_line(str(error) or type(error).__name__))
         finally:
             self._work = None
+        allowed.of(RecoveryResult, "recover", result)
+        if result.ok:
+            self.session.recovered(recover.step)
         await self.settle()
         if self._next is None:
             now = self.session.clock.now()
@@ -391,6 +406,9 @@ class Drive:
         """Hand an event to the machine; perform what takes no time and note what comes next."""
         self._last = None
         effects = self.machine.handle(event)
+        if self.stopping and self.machine.state in _QUEUED:
+            self.stopping = False
+            self.outlived += 1
         delivery = self.session.delivery
         if delivery.observers:
             self._observed = True
@@ -534,13 +552,14 @@ class Drive:
     def _live(self, now: float) -> Live:
         session = self.session
         live = session.live_at(now) if session.orchestrator.budgeted else session.live
-        if not self.stopping:
+        stops = self.outlived + self.stopping
+        if not stops:
             return live
         return evolve(
             live,
-            surface_stops=live.surface_stops + 1,
-            session_stops=live.session_stops + 1,
-            stopping=True,
+            surface_stops=live.surface_stops + stops,
+            session_stops=live.session_stops + stops,
+            stopping=self.stopping,
         )
 
     _AT_ONCE: ClassVar[dict[type[Effect], Callable[[Any, Any], None]]] = {

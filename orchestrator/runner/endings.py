@@ -7,11 +7,25 @@ whether it would have seen text.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final, TypeVar
 
+from attrs import evolve
+
+from orchestrator.failure.redact import scrub
 from orchestrator.failure.verdict import Refusal, Verdict
+from orchestrator.runner import allowed
 from orchestrator.runner.agent import AttemptEnd
 from orchestrator.turn.events import Event, Failed, Finished, Live, Refused, StopReason
+
+
+_Said = TypeVar("_Said", Verdict, Refusal)
+
+_TEXTS: Final[Mapping[type, tuple[str, ...]]] = MappingProxyType(
+    {Verdict: ("title", "details", "raw_detail"), Refusal: ("category", "explanation")}
+)
+"""Where free text may stand."""
 
 
 def event_of(
@@ -28,7 +42,12 @@ def event_of(
     if isinstance(end, Verdict):
         return Failed(now, live, number, end, luck())
     if isinstance(end, Refusal):
-        return Refused(now, live, number, end)
-    raise TypeError(
-        f"attempt: {end!r} is not allowed; a StopReason, RawFailure, Verdict, Refusal or None is"
-    )
+        return Refused(now, live, number, redacted(end))
+    raise allowed.wrong("attempt", end, "a StopReason, RawFailure, Verdict, Refusal or None")
+
+
+def redacted(said: _Said) -> _Said:
+    """Take the secrets out of what a host understood by itself: its words may quote anything."""
+    texts = {name: getattr(said, name) for name in _TEXTS[type(said)]}
+    clean = {name: scrub(text) for name, text in texts.items()}
+    return said if clean == texts else evolve(said, **clean)

@@ -16,6 +16,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from orchestrator.incident.record import Record
+from orchestrator.runner import allowed
 from orchestrator.runner.agent import CONTINUE, Agent, Prompt
 from orchestrator.runner.budget import TokenBucket
 from orchestrator.runner.clock import Clock, LoopClock
@@ -85,23 +86,27 @@ class Orchestrator:
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
-    ) -> bool | None:
+    ) -> None:
         """Drop what waits, end what runs, deliver and flush; then let the helpers go."""
         tasks = self._tasks
         if tasks is None:
-            return None
+            return
         self._closing = True
-        # Whoever leaves may be cancelled, and the sinks are still owed the last revisions.  Bounded
-        # by `PATIENCE_S` for each sink.
-        with anyio.CancelScope(shield=True):
-            for turn in tuple(self.running):
-                turn.abandon()
-            for turn in tuple(self.running):
-                await turn.wind_up()
-            await self.delivery.flush()
-        tasks.cancel_scope.cancel()
-        self._tasks = None
-        return await tasks.__aexit__(kind, error, trace)
+        try:
+            # Whoever leaves may be cancelled, and the sinks are still owed the last revisions.
+            # Bounded by `PATIENCE_S` for each sink.
+            with anyio.CancelScope(shield=True):
+                for turn in tuple(self.running):
+                    turn.abandon()
+                for turn in tuple(self.running):
+                    await turn.wind_up()
+                await self.delivery.flush()
+        finally:
+            tasks.cancel_scope.cancel()
+            self._tasks = None
+            # Without the error: the task group is nobody's business, so what the body raised is
+            # passed on as it is and not inside a group.
+            await tasks.__aexit__(None, None, None)
 
     async def run(
         self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
@@ -195,7 +200,7 @@ class Orchestrator:
 
     @settings.setter
     def settings(self, settings: Settings) -> None:
-        self._settings = settings
+        self._settings = allowed.of(Settings, "settings", settings)
         self.budgeted = settings.budget.enabled
 
     def bucket(self, provider: str) -> TokenBucket:

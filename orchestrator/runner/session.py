@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, cast
 from uuid import uuid4
 
+import anyio
 from attrs import evolve, frozen
 
 from orchestrator.errors import AgentError, RuntimeFailure
 from orchestrator.failure.classify import classify
-from orchestrator.failure.kinds import KINDS, Category, Kind
+from orchestrator.failure.kinds import KINDS, Action, Category, Kind
 from orchestrator.failure.raw import RawFailure
 from orchestrator.failure.verdict import Context, Phase, Verdict
 from orchestrator.incident.ledger import Ledger
 from orchestrator.incident.record import Record, Severity
+from orchestrator.runner import allowed
 from orchestrator.runner.agent import CONTINUE, Agent, Attempt, Prompt
 from orchestrator.runner.drive import Drive
+from orchestrator.runner.endings import redacted
 from orchestrator.runner.turn import Turn
 from orchestrator.turn.case import TEXT, TOOL
 from orchestrator.turn.effects import End, Family, How, Payload, SessionState
-from orchestrator.turn.events import Event, Facts, Failed, Live, Rebound, Step, UserSpoke
+from orchestrator.turn.events import (
+    Event,
+    Facts,
+    Failed,
+    Live,
+    Rebound,
+    RuntimeReplaced,
+    SignedIn,
+    Step,
+    UserSpoke,
+)
 from orchestrator.turn.incidents import TurnIds
 from orchestrator.turn.machine import TurnMachine
 from orchestrator.turn.table import ROWS, Word
@@ -29,6 +42,7 @@ if TYPE_CHECKING:
     from orchestrator.runner.orchestrator import Orchestrator
 
 _PLAIN: Final = Facts()
+_REPLACES_RUNTIME: Final = frozenset({Step.RESPAWN, Step.RESET, Step.DISCARD, Step.DEDICATED})
 _REMEMBERED: Final = 64
 """Failed turns that `retry` can still run again; an older one is a new message."""
 
@@ -62,7 +76,7 @@ class Session:
         continue_prompt: Prompt = CONTINUE,
     ) -> None:
         self.orchestrator = orchestrator
-        self.id = key
+        self.id = allowed.name("session", key)
         self.provider = provider
         """Value of the metrics' label `provider`."""
         self.speaker = speaker
@@ -82,6 +96,7 @@ class Session:
         self._line: list[Drive] = []
         self._turns = 0
         self._again: dict[str, _Again] = {}
+        self._reporting: anyio.Lock | None = None
         self.use(agent)
 
     def __repr__(self) -> str:
@@ -89,6 +104,7 @@ class Session:
 
     def use(self, agent: Agent) -> None:
         """Go on with this agent, from the next attempt on."""
+        allowed.agent(agent)
         self.agent = agent
         self.agent_cancel: Callable[..., Awaitable[None]] | None = getattr(agent, "cancel", None)
         self.agent_steer: Callable[[Attempt, str], Awaitable[None]] | None = getattr(
@@ -104,15 +120,18 @@ class Session:
         from history keeps its id.
         """
         self.orchestrator.check_open()
+        allowed.prompt(prompt)
+        allowed.of(Facts, "facts", facts)
         if turn_id is None:
             self._turns += 1
             turn_id = f"{self.epoch}-{self._turns}"
-        return Turn(self, prompt, turn_id, facts, self._machine_for(turn_id))
+        return Turn(self, prompt, turn_id, facts, self._machine_for(turn_id, facts))
 
     def retry(self, incident_id: str, *, turn_id: str | None = None) -> Turn:
-        """Make the turn behind the action `retry` of a turn that failed: a new, full ladder.
+        """Make the turn behind the action `retry` of a turn that failed or was stopped.
 
-        It sends the message again if nothing was shown or run, else it asks to continue.  Raises
+        It has a new, full ladder.  It sends the message again if nothing was shown or run, else it
+        asks to continue.  Raises
         RetryRefusedError when the message can't succeed, or is not known (any more).
         """
         again = self._again.get(incident_id)
@@ -128,6 +147,7 @@ class Session:
         turn = self.turn(again.prompt, turn_id=turn_id, facts=again.facts)
         if not again.clean:
             turn.opening = Payload.CONTINUE
+            turn.machine.clean = False  # what was shown then is shown now
         return turn
 
     def stop(self, *, hard: bool = False) -> None:
@@ -143,6 +163,7 @@ class Session:
 
     def follow_up(self, text: str) -> bool:
         """Tell that the user queued a message.  False when no turn runs: send it as a turn."""
+        allowed.of(str, "text", text)
         if self.current is None:
             return False
         self.hears(self.current, text)
@@ -150,7 +171,7 @@ class Session:
 
     def rebind(self, key: str) -> None:
         """Move the slot to another conversation; what is pending for the old one is dropped."""
-        self.live = evolve(self.live, binding=key)
+        self.live = evolve(self.live, binding=allowed.of(str, "key", key))
         for turn in self.turns:
             turn.look(Rebound)
 
@@ -158,7 +179,7 @@ class Session:
         self,
         *,
         model: str | None = None,
-        served: tuple[str, ...] | None = None,
+        served: Sequence[str] | None = None,
         shared_deaths: int | None = None,
     ) -> None:
         """Tell what changed: the model in use, those served, deaths of a shared runtime.
@@ -168,9 +189,13 @@ class Session:
         live = self.live
         self.live = evolve(
             live,
-            model=live.model if model is None else model,
-            served=live.served if served is None else served,
-            shared_deaths=live.shared_deaths if shared_deaths is None else shared_deaths,
+            model=live.model if model is None else allowed.of(str, "model", model),
+            served=live.served if served is None else allowed.names("served", served),
+            shared_deaths=(
+                live.shared_deaths
+                if shared_deaths is None
+                else allowed.of(int, "shared_deaths", shared_deaths)
+            ),
         )
         if model is not None and self.state.fallback_model not in {"", model}:
             self.state = evolve(self.state, fallback_model="")
@@ -181,9 +206,17 @@ class Session:
         It starts no ladder: the next prompt meets the recovery that its kind names.  None when it
         is not a failure, or nobody could be told.
         """
-        verdict = failure if isinstance(failure, Verdict) else self.verdict_on(failure)
+        if not isinstance(failure, RawFailure | Exception | Verdict):
+            raise allowed.wrong("failure", failure, "a RawFailure, an exception or a Verdict")
+        verdict = self.understood(failure)
         if not KINDS[verdict.kind].is_failure:
             return None
+        if self._reporting is None:
+            self._reporting = anyio.Lock()
+        async with self._reporting:  # one at a time: an id is counted when it is delivered
+            return await self._report(verdict)
+
+    async def _report(self, verdict: Verdict) -> Record | None:
         record = Record(
             id=self.ledger.next_session_error_id(),
             revision=1,
@@ -201,18 +234,21 @@ class Session:
     def signed_in(self) -> None:
         """Tell that the user has signed in."""
         self.ledger.sign_in()
+        if self.current is not None:
+            self.current.feed(SignedIn(self.clock.now()))
 
     def runtime_replaced(self) -> None:
-        """Tell that the process or the native session was replaced."""
+        """Tell that the process or the native session was replaced, other than by a recovery."""
         self.ledger.new_runtime()
+        if self.current is not None:
+            self.current.feed(RuntimeReplaced(self.clock.now()))
 
     def restore(self, records: Iterable[Record | tuple[Record, Kind]]) -> None:
         """Take in what a stored conversation still has active, oldest first.
 
         A record alone does not say what ends it; then its category stands for its kind.
         """
-        for item in records:
-            record, kind = item if isinstance(item, tuple) else (item, _KIND_OF[item.category])
+        for record, kind in [_with_kind(item) for item in records]:
             self.ledger.delivered(record, kind)
 
     @property
@@ -236,7 +272,8 @@ class Session:
             self.current = turn
             turn.machine.session = self.state
             return True
-        self._line.insert(0 if ahead else len(self._line), turn)
+        place = sum(map(_goes_ahead, self._line)) if ahead else len(self._line)
+        self._line.insert(place, turn)
         self.refresh()
         if self.current is not None:
             self.current.look(UserSpoke)
@@ -257,13 +294,20 @@ class Session:
             return
         self.ledger.next_attempt(turn.mark, turn.id)
 
+    def recovered(self, step: Step) -> None:
+        """A step of a recovery succeeded; most replace the process or the native session."""
+        if step in _REPLACES_RUNTIME:
+            self.ledger.new_runtime()
+
     def keep(self, turn: Drive, end: End) -> None:
         """Keep what outlives a turn, and let the next one in line go on."""
         if not turn.facts.nested:  # else the turn around it goes by what it began with
             self.state = end.session
         if end.outcome is How.LANDED:
             self._landed(turn)
-        elif end.outcome is How.FAILED and turn.record is not None:
+        elif turn.record is not None and (
+            end.outcome is How.FAILED or Action.RETRY in turn.record.actions
+        ):
             self._remember(turn, turn.record.id, end)
         self.leave(turn)
 
@@ -304,6 +348,12 @@ class Session:
             self.orchestrator.settings.recoveries.canary_timeout_s if step is Step.CANARY else None
         )
 
+    def understood(
+        self, failure: RawFailure | Exception | Verdict, turn: Drive | None = None
+    ) -> Verdict:
+        """Take the verdict on what happened, or the one that somebody has taken already."""
+        return redacted(failure) if isinstance(failure, Verdict) else self.verdict_on(failure, turn)
+
     def verdict_on(self, failure: RawFailure | Exception, turn: Drive | None = None) -> Verdict:
         """Take the verdict on what happened, with what is known at the moment."""
         if isinstance(failure, AgentError | RuntimeFailure):
@@ -320,8 +370,11 @@ class Session:
         )
         return classify(raw, speaker=self.speaker, context=context)
 
-    def _machine_for(self, turn_id: str) -> TurnMachine:
-        ids = TurnIds(turn_id, self.id, self.epoch, self.provider)
+    def _machine_for(self, turn_id: str, facts: Facts) -> TurnMachine:
+        # A nested turn and the one around it count notices side by side; so that their ids never
+        # meet, it counts in an epoch of its own.
+        epoch = uuid4().hex if facts.nested else self.epoch
+        ids = TurnIds(turn_id, self.id, epoch, self.provider)
         return TurnMachine(self.orchestrator.settings, ids, self.state)
 
     def _landed(self, turn: Drive) -> None:
@@ -339,6 +392,20 @@ class Session:
 def _is_users(turn: Drive) -> bool:
     """Whether a queued turn is a message the user wrote."""
     return not (turn.facts.owed or turn.facts.runner_written)
+
+
+def _goes_ahead(turn: Drive) -> bool:
+    """Whether a queued turn went before the others; the next one that does goes behind it."""
+    return turn.facts.owed and not turn.facts.runner_written
+
+
+def _with_kind(item: object) -> tuple[Record, Kind]:
+    match item:
+        case Record():
+            return item, _KIND_OF[item.category]
+        case (Record() as record, Kind() as kind):
+            return record, kind
+    raise allowed.wrong("records", item, "a Record, or a pair of a Record and its Kind,")
 
 
 _KIND_OF: Final = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Coroutine, Generator
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
@@ -32,11 +32,11 @@ class Turn(Drive):
         return f"<Turn {self.id} {state}>"
 
     def __await__(self) -> Generator[Any, Any, Outcome]:
-        return (self._join() if self._begun else self._run()).__await__()
+        return self.wait().__await__()
 
-    async def wait(self) -> Outcome:
-        """Run the turn: what `await turn` does, for those who need a coroutine function."""
-        return await self
+    def wait(self) -> Coroutine[Any, Any, Outcome]:
+        """Run the turn: what `await turn` does, for those who need a function that is awaited."""
+        return self._join() if self._begun else self._run()
 
     async def __aenter__(self) -> Self:
         if self._begun:

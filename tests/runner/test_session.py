@@ -14,7 +14,7 @@ from orchestrator import (
 from orchestrator.settings.model import Recoveries
 from orchestrator.testing import JumpingClock, RecordingSink, ScriptedAgent, assert_nothing_lost
 from orchestrator.turn.effects import Payload
-from orchestrator.turn.events import Evidence
+from orchestrator.turn.events import Evidence, RuntimeReplaced, SignedIn
 from tests.runner.world import a_world
 
 pytestmark = pytest.mark.anyio
@@ -189,6 +189,28 @@ async def test_each_kind_is_ended_by_what_its_policy_names():
         session.runtime_replaced()
         assert session.active == ()
         assert world.orchestrator.active == ()
+
+
+async def test_a_recovery_that_replaced_the_runtime_ends_what_held_until_then():
+    async with a_world() as world:
+        session = world.session(ScriptedAgent(Kind.AGENT_DIED, Kind.BILLING))
+        await session.report(Verdict.of(Kind.AGENT_START_TIMEOUT, "It did not start in time."))
+        outcome = await session.turn("hi")
+        assert outcome.how is How.FAILED
+        assert session.active == (outcome.record,)
+
+
+async def test_observers_hear_of_a_sign_in_and_a_new_runtime_while_a_turn_runs():
+    async with a_world() as world:
+
+        def meanwhile(_):
+            session.signed_in()
+            session.runtime_replaced()
+
+        session = world.session(ScriptedAgent([meanwhile, "ok"]))
+        assert (await session.turn("hi")).landed
+        assert len(world.recorder.events(SignedIn)) == 1
+        assert len(world.recorder.events(RuntimeReplaced)) == 1
 
 
 async def test_an_attempt_that_nobody_answered_is_no_boundary():

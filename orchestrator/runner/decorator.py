@@ -64,12 +64,11 @@ def recovering(
             turn = session.turn("", facts=facts)
             await turn
             turn.result()
-            if tried.values:
+            if tried.values or turn.raised is None:
                 return tried.values[-1]
-            # It raised what is no failure of a turn (it says that it was cancelled, or gives
-            # advice), so the turn is over without one; a call without a value still has to raise.
-            raised = turn.raised or LookupError(name)
-            raise error_for(session.understood(raised)) from raised
+            # What it raised is no failure of a turn (it says that it was cancelled, or advises), so
+            # the turn has landed; but there is no value to return.
+            raise error_for(session.understood(turn.raised)) from turn.raised
 
         return call
 

@@ -18,19 +18,20 @@ from orchestrator.cli.terminal import Output, columns
 from orchestrator.settings.load import load
 from orchestrator.settings.tree import nested, values
 from orchestrator.simulate.measures import MEASURES
-from orchestrator.simulate.objective import EXAMPLE, Objective, ObjectiveError, parse, spelled
+from orchestrator.simulate.objective import Objective, ObjectiveError, parse, spelled
 from orchestrator.simulate.tune import DIALS, Search, Tried, as_toml, changes, dials_under
 
 _CHOSEN: Final = Chosen()
 _PLAIN: Final = Output()
-_USUAL_BUDGET: Final = 100
+_USUAL_BUDGET: Final = 60
+_USUAL_OBJECTIVE: Final = "max landed subject to amplification<=6, p95_recovery<=7m"
 _MOST_TRIALS: Final = 100_000
 _SEEDS: Final = 3
 
 
 def tune(
     *,
-    objective: str = EXAMPLE,
+    objective: str = _USUAL_OBJECTIVE,
     scenario: Annotated[tuple[str, ...], Parameter(name="--scenario")] = USUAL,
     budget: int = _USUAL_BUDGET,
     vary: Annotated[tuple[str, ...], Parameter(name="--vary")] = (),
@@ -49,8 +50,9 @@ def tune(
     ----------
     objective
         What to push and what must hold in every scenario: min or max a measure, then "subject to"
-        and bounds.  Measures: landed, landed_late, failed, denied, stopped, p50_recovery,
-        p95_recovery, p99_recovery, amplification, amplification_after, longest_silence, and more.
+        and bounds.  Default: max landed subject to amplification<=6, p95_recovery<=7m.
+        Measures: landed, landed_late, failed, denied, stopped, p50_recovery, p95_recovery,
+        p99_recovery, amplification, amplification_after, longest_silence, and more.
     scenario
         What happens: a name from `simulate --list`, a TOML file, or all.  May be repeated.
     budget

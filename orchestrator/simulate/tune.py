@@ -88,7 +88,7 @@ class TrialLike(Protocol):
     def suggest_categorical(self, name: str, choices: Sequence[bool]) -> bool: ...
 
 
-@frozen
+@frozen(eq=False)
 class Tried:
     """One set of settings, and what came of it."""
 
@@ -162,9 +162,14 @@ class Search:
                 continue
             known = self._try(settings)
             as_good = known.excess <= best.excess and not self._clearly_worse(known, best)
-            best = known if as_good else best
+            if as_good and self._strain(known) <= _MUCH * self._strain(best):
+                best = known
         self.simplest = best
         return best
+
+    def _strain(self, known: Tried) -> float:
+        """How far the bounds are used up, together: of equals the one with more room is better."""
+        return sum(1.0 + bound.excess(known.outcomes) for bound in self.objective.bounds)
 
     def _clearly_worse(self, known: Tried, best: Tried) -> bool:
         cost, least = (self.objective.cost(self.objective.measure, k.value) for k in (known, best))
@@ -192,7 +197,10 @@ class Search:
         return best
 
     def front(self) -> list[Tried]:
-        """Those that nothing beats in all that the objective speaks of, the best goal first."""
+        """Those that nothing beats in all that the objective speaks of, the best goal first.
+
+        The best is always among them, though it may be a little plainer than what beats it.
+        """
         costs = {id(known): self._costs(known) for known in self.tried}
         kept: list[Tried] = []
         for known in self.tried:
@@ -202,10 +210,14 @@ class Search:
                 and all(a <= b for a, b in zip(costs[id(other)], mine, strict=True))
                 for other in self.tried
             )
-            if not beaten and math.isfinite(mine[0]) and mine not in [costs[id(k)] for k in kept]:
+            twin = mine in [costs[id(other)] for other in kept]
+            if not beaten and not twin and math.isfinite(mine[0]):
                 kept.append(known)
         kept.sort(key=lambda known: costs[id(known)])
-        return _spread(kept, _MOST_OF_FRONT)
+        shown, best = _spread(kept, _MOST_OF_FRONT), self.best
+        if best is not None and best not in shown:
+            shown = sorted([*shown, best], key=lambda known: costs[id(known)])
+        return shown
 
     def fresh(self, known: Tried) -> tuple[Outcome, ...]:
         """Play settings with seeds that the search has not seen."""
@@ -214,7 +226,9 @@ class Search:
 
     def _beats(self, known: Tried, best: Tried) -> bool:
         if known.holds and best.holds:
-            return self.objective.better(known.value, best.value)
+            if self._clearly_worse(best, known) or self._clearly_worse(known, best):
+                return self.objective.better(known.value, best.value)
+            return self._strain(known) < self._strain(best)
         return known.excess < best.excess
 
     def _costs(self, known: Tried) -> tuple[float, ...]:
@@ -223,8 +237,10 @@ class Search:
 
 
 _ENDLESS: Final = 1e12
-_NEGLIGIBLE: Final = 0.005
+_NEGLIGIBLE: Final = 0.001
 """A goal that is missed by this share of itself is as good."""
+_MUCH: Final = 1.02
+"""A plainer answer may use up so much more of the bounds."""
 
 
 def _spread(kept: list[Tried], most: int) -> list[Tried]:

@@ -204,7 +204,7 @@ def test_tune_keeps_the_best_so_far_at_ctrl_c(capsys, small, monkeypatch, tmp_pa
     arguments = ["--scenario", small, "--seeds", "1", "--objective", "max landed"]
     assert run(["tune", *arguments]) == Exit.INTERRUPTED
     assert (tmp_path / "tuned.toml").exists()
-    assert "Stopped by Ctrl-C after 2 of 100 settings." in capsys.readouterr().err
+    assert "Stopped by Ctrl-C after 2 of 60 settings." in capsys.readouterr().err
 
 
 def test_tune_without_its_extra_says_how_to_get_it(capsys, small, monkeypatch):

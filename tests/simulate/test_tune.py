@@ -176,7 +176,8 @@ def test_the_front_holds_nothing_that_is_beaten():
         by_path = {**values(Settings()), "ladders.transient_retries": retries}
         found._try(build(by_path))
     front = found.front()
-    costs = [found._costs(known) for known in front]
+    assert found.best in front
+    costs = [found._costs(known) for known in front if known is not found.best]
     assert len(front) > 2
     for mine in costs:
         assert not any(

@@ -41,8 +41,7 @@ def prompt(value: object) -> None:
     """Let text or content blocks through."""
     if isinstance(value, str):
         return
-    blocks = isinstance(value, Sequence) and not isinstance(value, bytes)
-    if not blocks or not all(isinstance(block, Mapping) for block in value):
+    if not isinstance(value, Sequence) or not all(isinstance(item, Mapping) for item in value):
         raise wrong("prompt", value, "text, or a sequence of content blocks,")
 
 

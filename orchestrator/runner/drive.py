@@ -29,8 +29,8 @@ from attrs import define, evolve
 
 from orchestrator.failure.kinds import Category, Kind
 from orchestrator.failure.raw import RawFailure
-from orchestrator.failure.verdict import Verdict
 from orchestrator.failure.redact import one_line, scrub
+from orchestrator.failure.verdict import Verdict
 from orchestrator.incident.ledger import NOTHING_ACTIVE, Mark
 from orchestrator.incident.record import Record
 from orchestrator.runner import allowed

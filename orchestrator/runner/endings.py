@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from attrs import evolve
 
@@ -18,7 +18,6 @@ from orchestrator.failure.verdict import Refusal, Verdict
 from orchestrator.runner import allowed
 from orchestrator.runner.agent import AttemptEnd
 from orchestrator.turn.events import Event, Failed, Finished, Live, Refused, StopReason
-
 
 _Said = TypeVar("_Said", Verdict, Refusal)
 
@@ -49,5 +48,5 @@ def event_of(
 def redacted(said: _Said) -> _Said:
     """Take the secrets out of what a host understood by itself: its words may quote anything."""
     texts = {name: getattr(said, name) for name in _TEXTS[type(said)]}
-    clean = {name: scrub(text) for name, text in texts.items()}
+    clean: dict[str, Any] = {name: scrub(text) for name, text in texts.items()}
     return said if clean == texts else evolve(said, **clean)

@@ -10,6 +10,7 @@ from typing import Any, Final, Self
 import anyio
 from attrs import define
 
+from orchestrator.runner import allowed
 from orchestrator.runner.drive import Drive
 from orchestrator.runner.progress import Outcome, Progress
 from orchestrator.turn.events import RetryNow, Stopped
@@ -41,6 +42,7 @@ class Turn(Drive):
     async def __aenter__(self) -> Self:
         if self._begun:
             raise RuntimeError(f"turn {self.id} is running already; enter it before it is awaited")
+        self.session.orchestrator.check_open()
         self._begun = self._beside = True
         self._progress, self._events = anyio.create_memory_object_stream(_ANY_BACKLOG)
         self.session.orchestrator.spawn(self._run_beside)
@@ -92,6 +94,7 @@ class Turn(Drive):
 
     def steer(self, text: str) -> bool:
         """Give the running turn a message.  False when it has ended: send it as a turn."""
+        allowed.of(str, "text", text)
         if self.outcome is not None:
             return False
         self.session.hears(self, text)

@@ -48,7 +48,7 @@ async def test_leaving_drops_what_waits_ends_what_runs_and_flushes_last():
 
 async def test_leaving_because_of_an_error_drops_what_waits_and_passes_the_error_on():
     recorder, sink = Recorder(), RecordingSink()
-    with pytest.raises(ExceptionGroup) as caught:  # noqa: PT012 - the body is what fails
+    with pytest.raises(LookupError):  # noqa: PT012 - the body is what fails
         async with (
             Orchestrator(SETTINGS, sinks=[sink], observers=[recorder]) as orchestrator,
             orchestrator.session("chat", ScriptedAgent(Kind.OVERLOADED)).turn("hi"),
@@ -56,7 +56,6 @@ async def test_leaving_because_of_an_error_drops_what_waits_and_passes_the_error
             while len(recorder.steps) < 3:
                 await anyio.lowlevel.checkpoint()
             raise LookupError
-    assert caught.group_contains(LookupError)
     assert_nothing_lost(recorder)
     assert_settled(sink.records)
 

@@ -319,6 +319,7 @@ class AcpAgent:
     # --- recoveries -------------------------------------------------------------------------------
 
     async def _step(self, recover: Recover) -> RecoveryResult:
+        before = self.session_id
         match recover.step:
             case Step.RESPAWN:
                 # Another session of the same process may have replaced it already.
@@ -337,7 +338,8 @@ class AcpAgent:
                 return await self._swap(await self.open(), recover.target)
             case Step.CANARY:
                 return await self._canary(await self.open())
-        return RecoveryResult(ok=True, detail=self.session_id)
+        # Only a new session is named: it knows nothing of what was shown, a loaded one does.
+        return RecoveryResult(ok=True, detail="" if self.session_id == before else self.session_id)
 
     async def _swap(self, connection: Connection, model: str) -> RecoveryResult:
         """Set another model and read it back; a silent no-op is a failure."""

@@ -88,8 +88,9 @@ class Intake:
     refused: Refusal | None = None
     """What a metadata frame said about a refusal, before the end of the turn."""
     _message_id: str = ""
-    _opening: tuple[str, Any] | None = None
-    """First chunk of a message that may turn out to be the error's own words."""
+    _opening: list[tuple[str, Any]] = field(factory=list)
+    """First chunk of a message that may turn out to be the error's own words, and what a relay
+    keeps in its place behind it."""
 
     def __attrs_post_init__(self) -> None:
         self.held = HeldChunks(command=self.is_command)
@@ -141,7 +142,7 @@ class Intake:
                 # What passes without an id is one of the adapter's fixed notices.
                 (self._say if message_id or self.is_command else self._advise)(*shown)
         elif self.voice.repeats_errors_as_text and message_id != self._message_id:
-            self._message_id, self._opening = message_id, (text, item)
+            self._message_id, self._opening = message_id, [(text, item)]
         else:
             self._say(text, item)
 
@@ -191,9 +192,9 @@ class Intake:
             self.listener.advise(title, title)
 
     def _let_go(self) -> None:
-        opening, self._opening = self._opening, None
-        if opening is not None:
-            self._say(*opening)
+        opening, self._opening = self._opening, []
+        for held in opening:
+            self._say(*held)
 
     # --- the end -------------------------------------------------------------------------------
 
@@ -217,10 +218,9 @@ class Intake:
 
     def _failed(self, reply: Reply) -> End:
         raw = reply.raw()
-        opening = self._opening
-        if opening is not None and _is_echo(opening[0], raw):
-            self._opening = None
-            self._withhold((opening,))
+        if self._opening and _is_echo(self._opening[0][0], raw):
+            self._withhold(tuple(self._opening))
+            self._opening = []
         self._let_go()
         self._withhold(self.held.end(Terminal.ERROR).withheld)
         return self.refused or raw

@@ -166,10 +166,21 @@ class Conversation(AcpAgent):
         for frame in ended or ():
             self.show(frame)
 
+    def goes_on(self) -> None:
+        """The turn does not end with its last answer: only the failure in it is kept back."""
+        prompted = self._current
+        if prompted is not None:
+            asides = prompted.last.asides
+            for frame in asides:
+                self.show(frame)
+            prompted.last.withheld = tuple(f for f in prompted.last.withheld if f not in asides)
+        self.decided()
+
     # --- one attempt -----------------------------------------------------------------------------
 
     async def attempt(self, attempt: Attempt, /) -> AttemptEnd:
-        self.decided()
+        if attempt.number > 1:
+            self.goes_on()
         prompted = self._current = self.prompts[attempt.turn_id]
         prompted.last = Last()
         if not self.is_open:
@@ -186,7 +197,7 @@ class Conversation(AcpAgent):
         await super().cancel(attempt, hard=hard)
 
     async def recover(self, recover: Recover, /) -> RecoveryResult:
-        self.decided()
+        self.goes_on()
         return await super().recover(recover)
 
     @property

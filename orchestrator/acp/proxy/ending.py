@@ -15,6 +15,7 @@ from attrs import define, field, frozen
 from orchestrator.acp.connection import Reply
 from orchestrator.acp.framing import Frame, encode
 from orchestrator.acp.proxy.frames import renumbered
+from orchestrator.failure.held import Sight, sight
 from orchestrator.failure.kinds import Kind
 from orchestrator.failure.verdict import Verdict
 from orchestrator.incident import extension
@@ -35,7 +36,18 @@ class Last:
     reply: Reply | None = None
     """The agent's answer; None when none came, or it only acknowledged our own cancel."""
     withheld: tuple[Frame, ...] = ()
-    """Frames in which it told the failure as text."""
+    """Frames in which it told the failure as text, and what came between them."""
+
+    @property
+    def asides(self) -> tuple[Frame, ...]:
+        """What came between them and is no part of the failure."""
+        return tuple(
+            f for f in self.withheld if sight(f.message["params"]["update"]) is Sight.ASIDE
+        )
+
+
+def _is_aside(frame: Frame) -> bool:
+    return sight(frame.message["params"]["update"]) is Sight.ASIDE
 
 
 @frozen
@@ -59,6 +71,8 @@ class Ending:
 
     def lines(self) -> Iterator[bytes]:
         """What to send, in order; the answer is the last."""
+        withheld = self.last.withheld if self._tells_as_the_agent() else self.last.asides
+        yield from map(self.shown, withheld)
         yield from _BY_OUTCOME[self.outcome.how](self)
 
     # --- by outcome ------------------------------------------------------------------------------
@@ -89,7 +103,7 @@ class Ending:
         if reply is None or reply.frame is None:
             yield self._answer({"stopReason": "refusal"})
         elif not self.capable or reply.fields.get("stopReason") == "refusal":
-            yield from self._as_the_agent(reply.frame)
+            yield renumbered(reply.frame, self.number)
         elif reply.error is not None:
             yield self._answer({"stopReason": "refusal"})
         else:
@@ -113,7 +127,7 @@ class Ending:
         if frame is None:
             yield failure_line(self.number, self._verdict)
         else:
-            yield from self._as_the_agent(frame)
+            yield renumbered(frame, self.number)
 
     # --- parts -----------------------------------------------------------------------------------
 
@@ -121,15 +135,13 @@ class Ending:
     def _verdict(self) -> Verdict:
         return self.outcome.verdict or Verdict.of(Kind.UNKNOWN, "The turn failed. Try again.")
 
+    def _tells_as_the_agent(self) -> bool:
+        failed = self.outcome.how in (How.FAILED, How.REFUSED)
+        return failed and not self.capable and self.last.reply is not None
+
     def _keeps_carrier(self) -> bool:
         error = None if self.last.reply is None else self.last.reply.error
         return error is not None and error.get("code") in _OWN_CARRIER
-
-    def _as_the_agent(self, frame: Frame) -> Iterator[bytes]:
-        if not self.capable:
-            for withheld in self.last.withheld:
-                yield self.shown(withheld)
-        yield renumbered(frame, self.number)
 
     def _answer(self, result: dict[str, Any]) -> bytes:
         return encode({"jsonrpc": "2.0", "id": self.number, "result": result})

@@ -52,7 +52,14 @@ class RelayIntake(Intake):
         title = inner_retry(update)
         if title:
             self.listener.retrying(worded(title), Category.CONNECTION)
-        if not (title and self.capable):
+        if title and self.capable:
+            return
+        # Behind text that waits, bookkeeping waits too: it keeps its place.
+        if self._opening:
+            self._opening.append(("", item))
+        elif self.held:
+            self.held.steer(("", item))
+        else:
             self.show(item)
 
     def _advise(self, text: str, item: Any) -> None:

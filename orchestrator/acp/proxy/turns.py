@@ -175,7 +175,7 @@ class Turns:
         if any(isinstance(effect, Wait | Recover) for effect in effects):
             conversation = self.sessions.known.get(turn.ids.session_id)
             if conversation is not None:
-                conversation.decided()
+                conversation.goes_on()
 
     @property
     def _wants_rows(self) -> bool:

@@ -25,7 +25,7 @@ async def test_a_respawn_loads_the_session_and_a_continue_is_told_what_was_cut_o
         await agent.attempt(Attempt())
         del double.answers["session/prompt"]
         result = await agent.recover(Recover(Step.RESPAWN))
-        assert (result.ok, result.detail) == (True, "s1")
+        assert (result.ok, result.detail) == (True, "")
         await agent.attempt(evolve(CONTINUED))
     told, asked = double.prompts()[-1]
     assert told.endswith("half")
@@ -71,7 +71,8 @@ async def test_a_resume_is_used_where_there_is_no_load():
     double.answers["session/resume"] = {}
     async with Talk(double) as agent:
         await agent.open()
-        assert (await agent.recover(Recover(Step.RESPAWN))).detail == "s1"
+        assert (await agent.recover(Recover(Step.RESPAWN))).detail == ""
+        assert agent.session_id == "s1"
     assert double.methods[1] == ["initialize", "session/resume"]
 
 

@@ -96,7 +96,8 @@ RULES: Final[tuple[Rule, ...]] = (
             r"|available)\b"
         ),
         r"\bdoes not (?:advertise|implement)\b.{0,60}\b(?:support|method|capabilit|session|mode)",
-        r"\bdoes not support (?:session/load|session loading|this method|this operation)",
+        r"\bdoes not support (?:session loading|this method|this operation)",
+        r"\bdoes not support (?:session|fs|terminal|authenticate)/\w+",
         r"\bthis version of .{0,60} is (?:no longer|not) supported",
         r"client version .{0,40}(?:too old|not supported|outdated)",
     ),

@@ -103,7 +103,7 @@ RULES: Final[tuple[Rule, ...]] = (
         r"\ball messages must have non-empty content\b",
         r"\bfinal assistant content cannot end with trailing whitespace\b",
         r"\bfirst message must use the \"?user\"? role\b|\broles must alternate\b",
-        r"\bcache_control\b.{0,60}(?:empty|cannot be set)",
+        r"\bcache_control\b.{0,60}(?:empty|cannot be set)|\bblocks with cache_control\b",
         scope=_PROVIDER,
     ),
     says(

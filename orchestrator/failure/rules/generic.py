@@ -38,7 +38,11 @@ RULES: Final[tuple[Rule, ...]] = (
         r"\bauth(?:entication)? (?:is )?required\b|\bplease (?:log|sign) ?in\b",
         r"\bsign in again\b|\blog in again\b|\bunauthenticated\b",
         r"\bbearer token\b[^.]{0,80}\binvalid\b|\binvalid bearer token\b",
-        r"\binvalid (?:access |auth(?:entication)? |oauth )?(?:token|credentials?)\b",
+        (
+            r"\binvalid (?:access |auth(?:entication)? |oauth |refresh |id |session )?"
+            r"(?:token|credentials?)\b"
+        ),
+        r"\binvalidgrant\w*|\bunable to authenticate\b",
         r"\binvalid authentication\b|\bauthentication (?:failed|error|failure|fails)\b",
         r"\bunauthorized\b|\bauthenticationerror\b|\binvalid x-api-key\b",
         r"\binvalid or expired\b.{0,20}(?:key|bearer|api)",
@@ -84,7 +88,10 @@ RULES: Final[tuple[Rule, ...]] = (
             r"\baccount (?:is |has been )?(?:suspended|disabled|banned|blocked|deactivated"
             r"|terminated)\b"
         ),
-        r"\bnot (?:eligible|enabled) for (?:your|this) (?:account|plan|organi[sz]ation)\b",
+        (
+            r"\bnot (?:yet )?(?:eligible|enabled|available) (?:for|on|with) (?:your|this) "
+            r"(?:current )?(?:account|plan|organi[sz]ation|subscription|tier)\b"
+        ),
         unless=(
             r"(?:file|directory|path|open|mkdir|read|write)\W.{0,30}permission denied|permission"
             r" denied \(publickey|os error 13|eacces|(?:not exist|not found) or you"
@@ -212,6 +219,17 @@ RULES: Final[tuple[Rule, ...]] = (
         priority=-10,
     ),
     says(
+        "any.model_list",
+        Step.MODEL_LIST,
+        Kind.MODEL_LIST_UNAVAILABLE,
+        (
+            r"\b(?:could not|couldn't|cannot|can't|failed to|unable to) (?:list|load|fetch|get"
+            r"|retrieve) (?:the )?(?:list of )?(?:available |supported )?models\b"
+        ),
+        unless=r"\b40[0-9]\b|denied|forbidden|unauthorized|policy",
+        priority=-10,
+    ),
+    says(
         "any.parse_error",
         Step.REQUEST,
         Kind.PARSE_ERROR,
@@ -247,7 +265,7 @@ RULES: Final[tuple[Rule, ...]] = (
         r"\binvalid[_ ](?:argument|parameter|params|value)s?\b",
         r"\bunsupported (?:parameter|value)\b|\bunknown (?:parameter|field)\b",
         r"\bbadrequesterror\b|\bmissing required (?:parameter|field|argument)\b",
-        r"\bunprocessable entity\b",
+        r"\bunprocessable entity\b|\bnot supported (?:with|by|for|in) (?:this|the) model\b",
         priority=-30,
     ),
     raised(

@@ -67,6 +67,7 @@ RULES: Final[tuple[Rule, ...]] = (
         Kind.REQUEST_TOO_LARGE,
         r"\brequest(?: body| entity| payload)?(?: is| size)? too (?:large|big)\b",
         r"\brequest (?:body |payload )?size (?:exceeds|is over|limit)\b",
+        r"\brequest body\b.{0,30}\b(?:length|size) limit\b",
         r"\bexceeds \d+ ?[mk]i?b limit\b",
         r"\brequest_too_large\b|\bpayload (?:is )?too (?:large|big)\b|\bentity too large\b",
         r"\brequest (?:body |size )?(?:which )?exceeds (?:the )?(?:maximum|max|limit|size)\b",
@@ -98,7 +99,7 @@ RULES: Final[tuple[Rule, ...]] = (
         ),
         (
             r"\b(?:cannot|can't|could not|failed to|unable to) (?:decode|process|read|load"
-            r"|identify|parse) (?:the |this |input |an? )?image\b"
+            r"|identify|parse|determine|detect) (?:the |this |input |an? )?image\b"
         ),
         r"\btoo many images\b|\bunsupported image (?:format|type)\b",
         scope=_PROVIDER,

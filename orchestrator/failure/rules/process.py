@@ -31,7 +31,9 @@ RULES: Final[tuple[Rule, ...]] = (
         "inner.gone",
         _START,
         Kind.INNER_LOST,
-        r"\bquery closed before response received\b",
+        r"\bquery closed before response received\b|\bconnection is disposed\b",
+        r"\bprocess ?transport (?:is )?(?:closed|not ready|not connected|terminated)\b",
+        r"\bfailed to write to (?:the )?(?:process|child|agent)(?:'s)? stdin\b",
         (
             r"\b(?:codex|claude|agent|inner|child) (?:process|app-server|agent process|runtime"
             r"|query) (?:is )?(?:not available|unavailable|not running|gone|has exited|exited"
@@ -232,6 +234,7 @@ RULES: Final[tuple[Rule, ...]] = (
         _START,
         Kind.HOST_EXHAUSTED,
         r"\b(?:low|reached) max(?:imum)? (?:open )?file descriptors\b|\bfile descriptor limit\b",
+        r"\bno file descriptors available\b|\bos error (?:23|24)\b",
         r"\bemfile\b|\benfile\b|\btoo many open files\b|\bfile table overflow\b",
         r"\bsystem limit for number of file watchers\b|\binotify (?:watch|instance) limit\b",
         cause=Cause.DESCRIPTORS,

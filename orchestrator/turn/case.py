@@ -83,9 +83,6 @@ class Plan:
     """Model that a swap sets."""
     source: str = ""
     """Model that the swap replaces."""
-    step: int = 0
-    """Steps done."""
-    waited: bool = False
 
 
 @frozen

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from enum import StrEnum
+from functools import cache, lru_cache
 from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any, Final
@@ -87,7 +88,7 @@ _FROM_SETTINGS: Final = Curves()
 
 def base(settings: Settings, pause: Pause, number: int, curves: Curves | None = None) -> float:
     """Seconds before retry `number` (from 1), capped, without jitter or hint."""
-    cap: float = attrgetter(pause.cap)(settings)
+    cap: float = _reader(pause.cap)(settings)
     own: wait_base | None = getattr(curves or _FROM_SETTINGS, pause.ladder)
     strategy = _default(settings, pause.ladder, cap) if own is None else own
     wait = _ask(strategy, 1 if pause.pace is Pace.FIRST else number)
@@ -120,8 +121,19 @@ def delay(
 
 def _default(settings: Settings, ladder: Ladder, cap: float) -> wait_base:
     ladders = settings.ladders
-    first = {Ladder.TRANSIENT: ladders.curve.first_s, Ladder.BUSY: ladders.busy_first_s}[ladder]
-    return wait_exponential(multiplier=first, exp_base=ladders.curve.factor, max=cap)
+    first = ladders.busy_first_s if ladder is Ladder.BUSY else ladders.curve.first_s
+    return _exponential(first, ladders.curve.factor, cap)
+
+
+@cache
+def _reader(path: str) -> attrgetter[Any]:
+    return attrgetter(path)
+
+
+@lru_cache(maxsize=64)
+def _exponential(first: float, factor: float, cap: float) -> wait_base:
+    """Build a curve once; it keeps no state."""
+    return wait_exponential(multiplier=first, exp_base=factor, max=cap)
 
 
 def _ask(strategy: wait_base, number: int) -> float:

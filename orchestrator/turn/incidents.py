@@ -168,8 +168,8 @@ class Incidents:
         if was is not None and was.said == warned.said:
             return ()
         self._step()
-        owes_back = warned.owes_back or (was is not None and was.owes_back)
-        self.open = evolve(warned, owes_back=owes_back)
+        owed = was is not None and was.owes_back and not warned.owes_back
+        self.open = evolve(warned, owes_back=True) if owed else warned
         return self._publish(Severity.WARNING, title, warned.category, details=details)
 
     def _error(

@@ -179,6 +179,8 @@ class TurnMachine(TurnState):
                 return self._give_way(event.now, event.live, DropReason.STOPPED)
             # So that the very same `Live` is never taken for a world without a Stop.
             self.baseline = evolve(event.live, stopping=False)
+        if not self.clean:
+            return (do.Dispatch(do.Payload.CONTINUE, 1),)
         return _FIRST_AHEAD if ahead else _FIRST
 
     def _send(self, event: on.Began) -> Effects:
@@ -194,7 +196,7 @@ class TurnMachine(TurnState):
         self.shown = 0
         if self.plan is None:
             self.budgets = _FIRST_SENT
-            return _SEND_FIRST
+            return _SEND_FIRST if self.clean else (do.Send(1, payload=do.Payload.CONTINUE),)
         return self._spend(self.plan)
 
     def _see(self, event: on.Saw) -> Effects:
@@ -274,6 +276,7 @@ class TurnMachine(TurnState):
         if withheld is not None:
             return (do.Note(withheld, wording.NOTES[withheld]), *self._terminate(case))
         plan = self.plan = table.plan_for(row, case)
+        self.step, self.waited = 0, False
         # A refusal is no failure: nothing is told before another model is asked.
         told = NOTHING if _is_refusal(case.verdict) else self.told().go_on(row, plan, case)
         return told + self._advance(plan, now, luck)
@@ -298,14 +301,14 @@ class TurnMachine(TurnState):
     def _advance(self, plan: Plan, now: float, luck: float) -> Effects:
         """Go on with a plan: its wait, its next step, or its place in line."""
         row = table.ROWS[plan.family]
-        done = plan.step == len(row.steps)
-        if row.pause is not None and not plan.waited and (done or row.pause.before_steps):
+        done = self.step == len(row.steps)
+        if row.pause is not None and not self.waited and (done or row.pause.before_steps):
             return self._wait(plan, row.pause, now, luck)
         if done:
             self.state = State.READY
             return (do.Dispatch(self.payload(row), self.number + 1, ahead=True),)
         self.state = State.RECOVERING
-        step, _ = row.steps[plan.step]
+        step, _ = row.steps[self.step]
         return (do.Recover(step, plan.target if step is Step.SWAP else "", row.family),)
 
     def _wait(self, plan: Plan, pause: Pause, now: float, luck: float) -> Effects:
@@ -323,21 +326,22 @@ class TurnMachine(TurnState):
         looked = self._look(event)
         if looked or self.wait_until is None or event.now < self.wait_until:
             return looked
-        return self._resume(event.now)
+        return self._resume(event)
 
     def _retry_now(self, event: on.RetryNow) -> Effects:
-        return self._look(event) or (do.CancelWait(), *self._resume(event.now))
+        return self._look(event) or (do.CancelWait(), *self._resume(event))
 
-    def _resume(self, now: float) -> Effects:
+    def _resume(self, event: on.Due | on.RetryNow) -> Effects:
         """Go on behind a wait; only the wait itself needed luck."""
-        self.stop_waiting(now)
-        plan = self.plan = evolve(self.planned(), waited=True)
-        return self._advance(plan, now, 0.0)
+        self.forgive(event.live)  # a step may follow, and no step is exempt
+        self.stop_waiting(event.now)
+        self.waited = True
+        return self._advance(self.planned(), event.now, 0.0)
 
     def _recovered(self, event: on.Recovered) -> Effects:
         plan = self.planned()
         row = table.ROWS[plan.family]
-        step, if_it_fails = row.steps[plan.step]
+        step, if_it_fails = row.steps[self.step]
         looked = self._look(event)
         if looked or event.step is not step:
             return looked
@@ -350,7 +354,7 @@ class TurnMachine(TurnState):
         # Only a new native session has an id to report; it knows nothing of what was shown.
         if row.verbatim_in_new_session and event.detail and not self.clean:
             return self._fall_back(plan, event, _NO_ROW)
-        plan = self.plan = evolve(plan, step=plan.step + 1)
+        self.step += 1
         return self._advance(plan, event.now, event.luck)
 
     def _fall_back(self, plan: Plan, event: on.Recovered, place: int) -> Effects:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from attrs import evolve
 
@@ -13,25 +13,27 @@ from orchestrator.turn.case import OF_SESSION, Budgets, Counter
 from orchestrator.turn.effects import SessionState
 from orchestrator.turn.table import Rewind, Row
 
-_REWOUND: Final[Mapping[Rewind, Callable[[Budgets, int], Budgets]]] = MappingProxyType(
+_REWOUND: Final[Mapping[Rewind, Callable[[Budgets, int], dict[str, Any]]]] = MappingProxyType(
     {
-        Rewind.KEEPS: lambda budgets, _: budgets,
-        Rewind.TO_ZERO: lambda budgets, _: evolve(budgets, curve=0, curve_start=None),
-        Rewind.TO_ONE_LEFT: lambda budgets, retries: evolve(
-            budgets, curve=max(0, min(budgets.curve, retries - 1))
-        ),
+        Rewind.KEEPS: lambda _, __: {},
+        Rewind.TO_ZERO: lambda _, __: {"curve": 0, "curve_start": None},
+        Rewind.TO_ONE_LEFT: lambda budgets, retries: {
+            "curve": max(0, min(budgets.curve, retries - 1))
+        },
     }
 )
+"""What a rewind leaves of the curve.  No row that rewinds counts on the curve itself."""
 
 
 def spent(row: Row, budgets: Budgets, settings: Settings, curve_start: float) -> Budgets:
     """Count one send of a family in the turn, and rewind what the row rewinds."""
-    budgets = evolve(budgets, sends=budgets.sends + row.counted)
+    counted: dict[str, Any] = {"sends": budgets.sends + row.counted}
     if row.counter is not None and row.counter not in OF_SESSION:
-        budgets = evolve(budgets, **{row.counter.value: getattr(budgets, row.counter) + 1})
+        counted[row.counter.value] = getattr(budgets, row.counter) + 1
     if row.counter is Counter.CURVE:
-        budgets = evolve(budgets, curve_start=curve_start)
-    return _REWOUND[row.rewind](budgets, settings.ladders.transient_retries)
+        counted["curve_start"] = curve_start
+    retries = settings.ladders.transient_retries
+    return evolve(budgets, **counted, **_REWOUND[row.rewind](budgets, retries))
 
 
 def charged(row: Row, session: SessionState, target: str) -> SessionState:

@@ -14,6 +14,7 @@ from attrs import define, evolve, field
 
 from orchestrator.failure.kinds import Category
 from orchestrator.failure.verdict import Verdict
+from orchestrator.incident.record import Record
 from orchestrator.settings.model import Settings
 from orchestrator.turn import effects as do
 from orchestrator.turn import rule, spending, table
@@ -85,6 +86,10 @@ class TurnState:
     """Candidates of `recoveries.fallback_models` that were tried."""
     plan: Plan | None = field(default=None, init=False)
     """What is pending."""
+    step: int = field(default=0, init=False)
+    """Steps of the plan that are done."""
+    waited: bool = field(default=False, init=False)
+    """The plan's wait is over."""
     verdict: Verdict | None = field(default=None, init=False)
     """The last failure or refusal; None once landed."""
     now: float = field(default=0.0, init=False)
@@ -103,6 +108,11 @@ class TurnState:
     def pending(self) -> do.Family | None:
         """The family whose re-send is decided and not sent yet."""
         return None if self.plan is None else self.plan.family
+
+    @property
+    def record(self) -> Record | None:
+        """The last record that was published about a failure."""
+        return None if self.incidents is None else self.incidents.last
 
     @property
     def attempts(self) -> int:

@@ -318,6 +318,13 @@ PLACES: Final[Mapping[Family, int]] = MappingProxyType(
     {row.family: place for place, row in enumerate(TABLE)}
 )
 """Where in the order a family stands."""
+SERVING: Final[Mapping[Recovery | None, tuple[tuple[int, Row], ...]]] = MappingProxyType(
+    {
+        recovery: tuple((at, row) for at, row in enumerate(TABLE) if row.recovery is recovery)
+        for recovery in (None, *Recovery)
+    }
+)
+"""The rows of each recovery, with their places: no other row serves a verdict that names it."""
 
 
 def _eligible(case: Case, model: str) -> bool:
@@ -468,7 +475,8 @@ def _curve_start(case: Case) -> float:
 
 def first_match(case: Case, place: int = 0) -> Row | None:
     """Return the first row, from `place` on, that serves this failure; None is the end."""
-    return next((row for row in TABLE[place:] if _serves(row, case)), None)
+    rows = SERVING.get(case.verdict.recovery, ())
+    return next((row for at, row in rows if at >= place and _serves(row, case)), None)
 
 
 def _serves(row: Row, case: Case) -> bool:
@@ -484,10 +492,8 @@ def _serves(row: Row, case: Case) -> bool:
 
 def _triggered(row: Row, case: Case) -> bool:
     verdict = case.verdict
-    return (
-        verdict.recovery is row.recovery
-        and (not row.kinds or verdict.kind in row.kinds)
-        and all(PREDICATES[word](case) for word in row.when)
+    return (not row.kinds or verdict.kind in row.kinds) and all(
+        PREDICATES[word](case) for word in row.when
     )
 
 

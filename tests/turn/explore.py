@@ -113,7 +113,7 @@ def key_of(machine):
         _KEPT(machine.session),
         machine.wait_until is None,
         machine.stop_at is None,
-        plan and (plan.family, plan.step, plan.waited, plan.target),
+        plan and (plan.family, machine.step, machine.waited, plan.target),
         _key_of_cause(machine),
         open_ and (open_.said, open_.standing, open_.owes_back),
     )
@@ -122,7 +122,7 @@ def key_of(machine):
 def _is_asked_again(machine):
     """The last attempt may still be decided about: it runs, or a step may fail."""
     plan = machine.plan
-    steps_left = plan is not None and plan.step < len(ROWS[plan.family].steps)
+    steps_left = plan is not None and machine.step < len(ROWS[plan.family].steps)
     return steps_left or machine.state is State.ATTEMPTING
 
 
@@ -140,7 +140,7 @@ def seen_by(machine):
     plan = machine.plan
     step = None
     if machine.state is State.RECOVERING:
-        step = ROWS[plan.family].steps[plan.step][0]
+        step = ROWS[plan.family].steps[machine.step][0]
     return Seen(
         machine.state,
         machine.now,
@@ -345,7 +345,8 @@ def _run(job):
 def prove(name, settings, bound, workers):
     """Run one proof in parallel processes and print what it covered; False when it failed."""
     began = time.perf_counter()
-    jobs = [(*run, settings, bound and bound // len(RUNS)) for run in RUNS]
+    share = bound and bound // (len(RUNS) - 1)  # a nested turn closes at once
+    jobs = [(*run, settings, share) for run in RUNS]
     states = edges = 0
     failures = []
     with multiprocessing.get_context("spawn").Pool(workers, maxtasksperchild=1) as pool:

@@ -36,6 +36,7 @@ from orchestrator.turn import (
     Recover,
     Refused,
     Retrying,
+    RetryNow,
     Saw,
     Send,
     SessionState,
@@ -297,9 +298,17 @@ class Observer:
     def may_act(self, effect):
         hold(3, not self.stop_seen, "{} after a Stop", effect)
 
+    def outlive(self, live):
+        """What goes on although the world changed is judged by the changed world from then on."""
+        was = self.baseline.binding
+        if self.shows_stop(live) or (was and was != live.binding):
+            self.baseline = evolve(live, stopping=False)
+
     def do_dispatch(self, effect, event):
         if not self.exempt:
             self.may_act(effect)
+        elif isinstance(event, Due | RetryNow):
+            self.outlive(event.live)
         self.recovering = False
         hold(14, effect.number == self.number + 1, "{} after {} sends", effect, self.number)
         if effect.payload is Payload.VERBATIM:
@@ -307,6 +316,8 @@ class Observer:
 
     def do_recover(self, effect, event):
         self.may_act(effect)
+        if self.exempt and isinstance(event, Due | RetryNow):
+            self.outlive(event.live)
         self.recovering = True
 
     def do_wait(self, effect, event):
@@ -339,10 +350,8 @@ class Observer:
             self.spend(policy)
             self.sent += 1
             self.pending = None
-        moved = live.binding != self.baseline.binding and self.baseline.binding
-        if exempt and (self.shows_stop(live) or moved):
-            self.baseline = evolve(live, stopping=False)
-            self.stop_seen = False
+        if exempt:
+            self.outlive(live)
         self.number = effect.number
         self.running = True
 

@@ -70,7 +70,7 @@ class Play:
 
     def recovered(self, *, ok=True, detail="", live=None, luck=0.0, step=None):
         plan = self.machine.plan
-        step = step or ROWS[plan.family].steps[plan.step][0]
+        step = step or ROWS[plan.family].steps[self.machine.step][0]
         return self.tell(Recovered(self.now, live or self.live, step, ok, detail, luck))
 
     # what the agent does

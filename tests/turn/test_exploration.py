@@ -73,8 +73,12 @@ def wrap(monkeypatch, state, event, change):
 def replace_row(monkeypatch, family, **changes):
     row = evolve(ROWS[family], **changes)
     rows = {**ROWS, family: row}
+    serving = {
+        recovery: tuple((at, rows[one.family]) for at, one in served)
+        for recovery, served in table.SERVING.items()
+    }
     monkeypatch.setattr(table, "ROWS", rows)
-    monkeypatch.setattr(table, "TABLE", tuple(rows.values()))
+    monkeypatch.setattr(table, "SERVING", serving)
 
 
 def counts_at_the_decision(monkeypatch):

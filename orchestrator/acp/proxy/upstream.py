@@ -142,7 +142,8 @@ class Upstream(Runtime):
             text = f"{self.command.name} did not answer within {budget_s:g} s."
             raise StartFailedError(Verdict.of(Kind.AGENT_START_TIMEOUT, text)) from None
         if reply.error is not None:
-            raise self._refused(reply.raw(), Phase.HANDSHAKE)
+            # The agent's word to this client: another `initialize` may be answered otherwise.
+            raise StartFailedError(self.understand(reply.raw(), Phase.HANDSHAKE))
         return reply
 
     async def _sign_in(self, connection: Connection, params: dict[str, Any]) -> None:

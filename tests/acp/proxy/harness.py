@@ -28,8 +28,9 @@ class Script:
     """An agent in memory: `play(agent)` is what it does, its end is the end of the process."""
 
     play: object
-    exit: Exit = Exit(0)
+    exit: Exit = field(factory=lambda: Exit(0))
     reader: FrameReader = field(factory=FrameReader)
+    spoken: FrameReader = field(factory=FrameReader)
     sent: list = field(factory=list)
     """What the proxy sent, as messages."""
     raw: list = field(factory=list)
@@ -42,7 +43,7 @@ class Script:
     _outbox: bytearray = field(factory=bytearray)
     _spoke: anyio.Event = field(factory=anyio.Event)
     _over: anyio.Event = field(factory=anyio.Event)
-    _scope: anyio.CancelScope = field(factory=anyio.CancelScope)
+    _scope: anyio.CancelScope | None = None
 
     # What a script uses.
 
@@ -87,7 +88,7 @@ class Script:
     # What the proxy uses.
 
     async def start(self):
-        """Nothing to start."""
+        self._scope = anyio.CancelScope()
 
     async def tend(self):
         with self._scope:
@@ -103,10 +104,7 @@ class Script:
         if not self._outbox:
             return None
         data, self._outbox = bytes(self._outbox), bytearray()
-        frames = self.reader_out.feed(data)
-        return frames
-
-    reader_out: FrameReader = field(factory=FrameReader)
+        return self.spoken.feed(data)
 
     async def send(self, line):
         if self._over.is_set():

@@ -86,6 +86,11 @@ RULES: Final[tuple[Rule, ...]] = (
         r"\bthought[ _]?signature\b.{0,60}(?:missing|invalid|not valid|corrupt)",
         r"(?:missing|invalid|corrupted) (?:a )?thought[ _]?signature",
         r"\breasoning_content\b.{0,60}must be passed back",
+        (
+            r"\bencrypted[_ ]content\b.{0,200}(?:could not be (?:verified|decrypted|parsed)"
+            r"|was not issued)"
+        ),
+        r"\binvalid_encrypted_content\b",
         r"\bthinking block\b.{0,60}(?:different conversation|different model)",
         scope=_PROVIDER,
         priority=10,

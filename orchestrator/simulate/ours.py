@@ -55,7 +55,8 @@ from orchestrator.turn.events import (
 )
 from orchestrator.turn.incidents import TurnIds
 from orchestrator.turn.machine import TurnMachine
-from orchestrator.turn.table import TABLE, Word, first_match
+from orchestrator.turn.match import first_match
+from orchestrator.turn.table import TABLE, Word
 
 Effects = tuple[Effect, ...]
 

@@ -22,7 +22,8 @@ from orchestrator.turn import wording
 from orchestrator.turn.case import Case, Plan, reset_of
 from orchestrator.turn.effects import Family, NoteCode, Publish
 from orchestrator.turn.events import DropReason
-from orchestrator.turn.table import Row, window_s
+from orchestrator.turn.match import window_s
+from orchestrator.turn.table import Row
 
 
 def _not_empty(_: object, attribute: Attribute[str], value: Any) -> None:

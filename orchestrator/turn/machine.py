@@ -25,7 +25,7 @@ from orchestrator.failure.kinds import Kind, Recovery
 from orchestrator.failure.verdict import Delivery, Verdict
 from orchestrator.turn import effects as do
 from orchestrator.turn import events as on
-from orchestrator.turn import rule, snapshot, spending, table, wording
+from orchestrator.turn import match, rule, snapshot, spending, table, wording
 from orchestrator.turn.case import EVIDENCE_BIT, OUTPUT, Budgets, Case, Plan, hint_of, reset_of
 from orchestrator.turn.curve import Curves, Pace, Pause, delay
 from orchestrator.turn.events import DropReason, Event, Live, Step, StopReason
@@ -269,13 +269,13 @@ class TurnMachine(TurnState):
 
     def _decide(self, case: Case, now: float, luck: float, place: int = 0) -> Effects:
         """Find the row that serves a failure, from `place` on, and begin what it says."""
-        row = table.first_match(case, place)
+        row = match.first_match(case, place)
         if row is None:
             return self._terminate(case)
         withheld = self._withheld()
         if withheld is not None:
             return (do.Note(withheld, wording.NOTES[withheld]), *self._terminate(case))
-        plan = self.plan = table.plan_for(row, case)
+        plan = self.plan = match.plan_for(row, case)
         self.step, self.waited = 0, False
         # A refusal is no failure: nothing is told before another model is asked.
         told = NOTHING if _is_refusal(case.verdict) else self.told().go_on(row, plan, case)

@@ -10,8 +10,9 @@ from orchestrator.settings.model import Settings
 from orchestrator.turn.case import Counter
 from orchestrator.turn.curve import Pace, base
 from orchestrator.turn.machine import EVENTS, TRANSITIONS, State
+from orchestrator.turn.match import limit_of, window_s
 from orchestrator.turn.state import ENDS
-from orchestrator.turn.table import TABLE, Row, Target, limit_of, window_s
+from orchestrator.turn.table import TABLE, Row, Target
 
 
 def transition_table() -> str:

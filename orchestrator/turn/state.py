@@ -145,7 +145,9 @@ class TurnState:
         return rule.revokes(self.baseline, live, yields=yields)
 
     def forgive(self, live: Live) -> None:
-        """Let an exempt send start from the world it goes out into: it outlived the changes."""
+        """Let what is exempt go on from the world as it is now: it outlived the changes."""
+        if not self.facts.owed:
+            return
         changed = rule.stopped(self.baseline, live) or rule.rebound(self.baseline, live)
         if changed and self.exempt():
             self.baseline = evolve(live, stopping=False)

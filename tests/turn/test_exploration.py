@@ -21,6 +21,7 @@ from orchestrator.turn import (
     State,
     Stopped,
     TurnMachine,
+    match,
     rule,
     spending,
     table,
@@ -78,7 +79,7 @@ def replace_row(monkeypatch, family, **changes):
         for recovery, served in table.SERVING.items()
     }
     monkeypatch.setattr(table, "ROWS", rows)
-    monkeypatch.setattr(table, "SERVING", serving)
+    monkeypatch.setattr(match, "SERVING", serving)
 
 
 def counts_at_the_decision(monkeypatch):
@@ -102,12 +103,12 @@ def forgets_to_cancel_the_wait(monkeypatch):
 
 
 def leaves_the_window_open_one_failure_longer(monkeypatch):
-    affordable = table._affordable
+    affordable = match._affordable
 
     def longer(row, case):
         return affordable(row, evolve(case, at=case.at - 1.0) if row.window else case)
 
-    monkeypatch.setattr(table, "_affordable", longer)
+    monkeypatch.setattr(match, "_affordable", longer)
 
 
 def settles_a_warning_twice(monkeypatch):
@@ -168,8 +169,8 @@ def sends_once_too_often(monkeypatch):
 
 
 def tries_a_family_once_too_often(monkeypatch):
-    limit_of = table.limit_of
-    monkeypatch.setattr(table, "limit_of", lambda row, settings: 1 + (limit_of(row, settings) or 9))
+    limit_of = match.limit_of
+    monkeypatch.setattr(match, "limit_of", lambda row, settings: 1 + (limit_of(row, settings) or 9))
 
 
 def retries_what_is_terminal(monkeypatch):
@@ -202,14 +203,14 @@ def lets_a_failed_step_try_itself_again(monkeypatch):
 
 
 def decides_by_the_wording(monkeypatch):
-    first_match = table.first_match
+    first_match = match.first_match
 
     def worded(case, place=0):
         if case.verdict.title.startswith("Anders"):
             return None
         return first_match(case, place)
 
-    monkeypatch.setattr(table, "first_match", worded)
+    monkeypatch.setattr(match, "first_match", worded)
 
 
 def ends_twice(monkeypatch):

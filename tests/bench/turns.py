@@ -247,22 +247,27 @@ async def storm(contender):
         return time.process_time() - began
 
 
-MEASUREMENTS = {"at once": at_once, "waiting": waiting, "storm": storm}
+MEASUREMENTS = {
+    "lands at once": at_once,
+    "one waiting retry": waiting,
+    "10,000 turns, 3 retries each": storm,
+}
+LANDS, WAITS, STORM = MEASUREMENTS
 ONLY_LANDS = {"bare machine"}
 TARGETS = {
-    ("bare machine", "at once"): 5.0,
-    ("Orchestrator", "at once"): 12.0,
-    ("Orchestrator", "waiting"): 1.3,
-    ("Orchestrator", "storm"): 1.6,
+    ("bare machine", LANDS): 5.0,
+    ("Orchestrator", LANDS): 12.0,
+    ("Orchestrator", WAITS): 1.3,
+    ("Orchestrator", STORM): 1.6,
 }
-FORMATS = {"at once": "{:.2f} us", "waiting": "{:,.0f} B", "storm": "{:.2f} s"}
+FORMATS = {LANDS: "{:.2f} us", WAITS: "{:,.0f} B", STORM: "{:.2f} s"}
 IMPORTS = (
     "import anyio, tenacity, attrs",
     "import orchestrator",
     "from orchestrator import Orchestrator",
     "import stamina",
 )
-IMPORT_TARGET = 1.3
+IMPORT_AIM = 1.3
 
 
 def sample(name, measurement):
@@ -287,66 +292,62 @@ def measure(repeats):
     for _ in range(repeats):
         for measurement in MEASUREMENTS:
             for name in present:
-                if measurement == "at once" or name not in ONLY_LANDS:
+                if measurement == LANDS or name not in ONLY_LANDS:
                     samples.setdefault((name, measurement), []).append(sample(name, measurement))
     return present, {key: statistics.median(values) for key, values in samples.items()}
 
 
-def print_turns(present, medians):
-    head = ["contender"]
-    for measurement in MEASUREMENTS:
-        head += [measurement, "x plain", "target"]
-    print("| " + " | ".join(head) + " |")
-    print("|---|" + "---:|" * (len(head) - 1))
+def cell(name, measurement, medians):
+    """A figure, how many times the plain loop's it is, and what it should be."""
+    value = medians.get((name, measurement))
+    if value is None:
+        return ""
+    ratio = f"{value / medians[PLAIN, measurement]:.2f}x"
+    aim = TARGETS.get((name, measurement))
+    told = f"{FORMATS[measurement].format(value)}  {ratio}"
+    return told if aim is None else f"{told} (aim {aim:g}x)"
+
+
+def turn_rows(repeats):
+    present, medians = measure(repeats)
+    yield ("", *MEASUREMENTS)
     for name in present:
-        cells = [name]
-        for measurement in MEASUREMENTS:
-            value = medians.get((name, measurement))
-            if value is None:
-                cells += ["", "", ""]
-                continue
-            ratio = value / medians[PLAIN, measurement]
-            target_ratio = TARGETS.get((name, measurement))
-            cells += [
-                FORMATS[measurement].format(value),
-                f"{ratio:.2f}",
-                "" if target_ratio is None else f"<= {target_ratio:g}",
-            ]
-        print("| " + " | ".join(cells) + " |")
-    missing = [name for name in CONTENDERS if name not in present]
-    if missing:
-        print(
-            f"\nnot installed here, so not measured: {', '.join(missing)} (pip install '.[bench]')"
-        )
+        yield (name, *(cell(name, measurement, medians) for measurement in MEASUREMENTS))
+    for name in CONTENDERS:
+        if name not in present:
+            yield (name, *["not installed: pip install '.[bench]'"] * len(MEASUREMENTS))
 
 
-def print_imports(repeats):
+def import_rows(repeats):
     medians = {}
     for statement in IMPORTS:
-        name = statement.split()[-1]
-        if find_spec(name.partition(".")[0]) is not None or statement.startswith("from"):
+        package = statement.split()[1].rstrip(",")
+        if find_spec(package) is not None:
             medians[statement] = statistics.median(import_ms(statement) for _ in range(repeats))
     base = medians[IMPORTS[0]]
-    print("\n| import | ms | x first | target |\n|---|---:|---:|---:|")
     for statement, value in medians.items():
-        goal = f"<= {IMPORT_TARGET:g}" if statement == "import orchestrator" else ""
-        print(f"| `{statement}` | {value:.1f} | {value / base:.2f} | {goal} |")
+        aim = f" (aim {IMPORT_AIM:g}x)" if statement == "import orchestrator" else ""
+        yield (statement, f"{value:.1f} ms  {value / base:.2f}x{aim}", "", "")
+
+
+def rows(repeats=3):
+    """All figures, as (what, at once, waiting, storm)."""
+    return [*turn_rows(repeats), *import_rows(3 * repeats)]
 
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="fewer repeats, for a look")
-    parser.add_argument(
-        "--worker", nargs=2, metavar=("NAME", "MEASUREMENT"), help=argparse.SUPPRESS
-    )
+    parser.add_argument("--worker", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.worker:
         name, measurement = options.worker
         print(json.dumps(anyio.run(MEASUREMENTS[measurement], CONTENDERS[name])))
         return
-    repeats = 1 if options.quick else 5
-    print_turns(*measure(repeats))
-    print_imports(3 * repeats)
+    table = rows(1 if options.quick else 5)
+    widths = [max(len(row[n]) for row in table) for n in range(len(table[0]))]
+    for row in table:
+        print("  ".join(f"{c:<{w}}" for c, w in zip(row, widths, strict=True)).rstrip())
 
 
 if __name__ == "__main__":

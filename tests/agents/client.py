@@ -63,6 +63,7 @@ class Client:
     """Lines of standard error."""
     process: asyncio.subprocess.Process | None = None
     mark: str = field(factory=lambda: uuid.uuid4().hex)
+    _arrived: asyncio.Condition = field(factory=asyncio.Condition)
     _next: int = 0
     _waiting: dict = field(factory=dict)
     _tasks: list = field(factory=list)
@@ -120,16 +121,20 @@ class Client:
 
     # --- what was seen ---------------------------------------------------------------------------
 
-    def updates(self, kind):
-        """Updates of one kind, in order."""
-        updates = (s.frame.get("params", {}).get("update", {}) for s in self.seen)
-        return [u for u in updates if u.get("sessionUpdate") == kind]
+    @property
+    def asked(self):
+        """Requests sent; their ids are 1 up to this."""
+        return self._next
+
+    async def until(self, seen):
+        """Wait for the frame that makes this true."""
+        async with self._arrived:
+            await self._arrived.wait_for(seen)
 
     @property
     def texts(self):
         """Every chunk of the agent's message, in order."""
-        chunks = self.updates("agent_message_chunk")
-        return [chunk["content"].get("text", "") for chunk in chunks]
+        return texts_in(seen.frame for seen in self.seen)
 
     @property
     def text(self):
@@ -205,6 +210,8 @@ class Client:
                 continue
             self.seen.append(Seen(time.monotonic(), frame))
             self._take(frame)
+            async with self._arrived:
+                self._arrived.notify_all()
         for future in self._waiting.values():
             if not future.done():
                 future.set_result(None)
@@ -231,6 +238,13 @@ class Client:
     async def _read_log(self):
         while line := await self.process.stderr.readline():
             self.log.append(line.decode(errors="replace").rstrip("\n"))
+
+
+def texts_in(frames):
+    """The chunks of an agent's message in these frames."""
+    updates = [frame.get("params", {}).get("update", {}) for frame in frames]
+    chunks = [u for u in updates if u.get("sessionUpdate") == "agent_message_chunk"]
+    return [chunk["content"].get("text", "") for chunk in chunks]
 
 
 def kill(process):

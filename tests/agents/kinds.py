@@ -31,6 +31,8 @@ class Kind:
     """Headers of a retryable fault that keep its own waits short."""
     inner_process: str = ""
     """Name of a process inside the adapter that can be lost on its own; empty when it is one."""
+    history: tuple = ()
+    """Patterns below the home of what it keeps of its sessions."""
 
 
 def environment(home, own):
@@ -156,6 +158,7 @@ CLAUDE = Kind(
     _prepare_claude,
     dict.fromkeys((*_RETRYABLE, "cut"), 2),
     inner_process="claude",
+    history=("claude/projects",),
 )
 CLAUDE_SEAT = Kind("claude (seat)", _start_claude, _prepare_claude_seat, CLAUDE.attempts)
 CODEX = Kind(
@@ -164,6 +167,7 @@ CODEX = Kind(
     _prepare_codex,
     dict.fromkeys((*_RETRYABLE, "cut"), 2),
     inner_process="codex",
+    history=("codex/sessions", "codex/*.sqlite*"),
 )
 OPENCODE = Kind(
     "opencode",
@@ -172,5 +176,6 @@ OPENCODE = Kind(
     dict.fromkeys(_RETRYABLE, 6),
     # It has no setting for its retries; it honours this header.
     {"retry-after-ms": "50"},
+    history=(".local/share/opencode/opencode.db*",),
 )
 KINDS = (CLAUDE, CODEX, OPENCODE)

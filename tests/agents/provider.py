@@ -92,8 +92,6 @@ class Provider:
     requests: list = field(factory=list)
     spoken: list = field(factory=list)
     """Texts of which at least one word was sent for a turn's own request."""
-    speaking: asyncio.Event = field(factory=asyncio.Event)
-    """Set at the first word sent for a turn's own request."""
     asked: asyncio.Condition = field(factory=asyncio.Condition)
     stopping: asyncio.Event = field(factory=asyncio.Event)
     port: int = 0
@@ -143,7 +141,7 @@ class Provider:
         method, path, headers = head
         body = _json(await _body(reader, headers))
         api = next((api for api in APIS if path.endswith(api.path)), None)
-        own = method == "POST" and api is not None and bool(body.get("tools"))
+        own = method == "POST" and api is not None and _is_own(body)
         number = len(self.own) + 1 if own else 0
         action = self.script(number) if own else Answer()
         self.requests.append(Request(time.monotonic(), path, number, action, body))
@@ -230,7 +228,6 @@ class _Reply:
     def _told(self, text):
         if self.number and text not in self.provider.spoken:
             self.provider.spoken.append(text)
-            self.provider.speaking.set()
 
 
 _SENDERS = {
@@ -240,6 +237,17 @@ _SENDERS = {
     Hang: _Reply.hang,
     Call: _Reply.call,
 }
+
+
+_SUGGESTING = ("[SUGGESTION MODE", "This is an app-generated")
+"""How claude and codex ask, behind a turn, what the user might say next."""
+
+
+def _is_own(body):
+    """Whether this is a turn's own request: titles come without tools, suggestions with."""
+    asked = body.get("messages") or body.get("input") or [{}]
+    last = json.dumps(asked[-1])
+    return bool(body.get("tools")) and not any(mark in last for mark in _SUGGESTING)
 
 
 def _aside(method, path):

@@ -5,7 +5,7 @@ import asyncio
 from tests.agents.provider import Answer, Cut, Fault, Hang, always, first
 from tests.agents.stage import Scene
 
-_LONG = Answer("word " * 400, pause_s=0.1)
+_LONG = Answer(" ".join(f"w{n}" for n in range(400)), pause_s=0.1)
 _SOON_S = 0.5
 _WAIT_S = 4.0
 """A wait of the proxy that is long enough to act in."""
@@ -54,9 +54,14 @@ def _refused(name, status):
     return script
 
 
-async def _kill_mid_turn(run):
-    await run.provider.speaking.wait()
+async def _until_shown(run):
+    """Wait until the client has seen some words of the long answer."""
+    await run.client.until(lambda: "w1 " in run.text)
     await asyncio.sleep(_SOON_S)
+
+
+async def _kill_mid_turn(run):
+    await _until_shown(run)
     run.kill_agent()
 
 
@@ -76,13 +81,36 @@ async def _cancel_in_the_wait(run):
     run.cancel()
 
 
-async def _lose_inner(run):
-    """A healthy turn, then the adapter's inner process dies while nothing runs."""
+async def _talk(run):
+    """A healthy turn, so that there is something to lose."""
     await run.client.prompt(run.session, "Hello")
+    run.talked += 1
     run.provider.spoken.clear()
-    run.provider.speaking.clear()
-    run.kill_inner()
+
+
+async def _lose_inner_idle(run):
+    await _talk(run)
+    if run.kind.name == "claude":
+        run.kill_inner()
+        await asyncio.sleep(1.0)
+
+
+async def _lose_inner_mid_turn(run):
+    if run.kind.name == "codex":
+        await _until_shown(run)
+        run.kill_inner()
+
+
+async def _lose_history(run):
+    await _talk(run)
+    run.kill_agent()
     await asyncio.sleep(1.0)
+    run.forget()
+
+
+def _lost(kind):
+    """claude loses its inner process between two turns, codex (which mends that) within one."""
+    return _slow_then_ok(kind) if kind.name == "codex" else _well(kind)
 
 
 _PATIENT = {"ladders.curve.first_s": _WAIT_S}
@@ -92,10 +120,11 @@ SCENES = (
     Scene("throttle with retry-after", _throttle),
     Scene("5xx burst", _burst),
     Scene("reset mid-stream", _reset),
-    Scene("hang", _hang, settings={"watchdogs.first_sign_s": 8}),
+    Scene("hang", _hang, settings={"watchdogs.first_sign_s": 8, "watchdogs.silence_s": 8}),
     Scene("kill -9 mid-turn", _slow_then_ok, _kill_mid_turn),
     Scene("kill -9 during our wait", _overload, _kill_in_the_wait, settings=_PATIENT),
-    Scene("lost session", _well, before=_lose_inner),
+    Scene("lost session", _lost, _lose_inner_mid_turn, _lose_inner_idle),
+    Scene("kill -9 when idle, history gone", _well, before=_lose_history),
     Scene("cancel in the wait", _overload, _cancel_in_the_wait, settings=_PATIENT),
     Scene("401", _refused("key_rejected", 401)),
     Scene("usage limit", _refused("usage_limit", 429)),

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import shutil
 import sys
 import tempfile
 import time
@@ -12,7 +13,7 @@ from pathlib import Path
 import psutil
 from attrs import define, field, frozen
 
-from tests.agents.client import Client, kill
+from tests.agents.client import Client, kill, texts_in
 from tests.agents.kinds import Kind, environment
 from tests.agents.provider import Answer, Provider, always
 
@@ -52,6 +53,18 @@ class Scene:
     """Further settings of the proxy, by dotted path."""
 
 
+@frozen
+class Part:
+    """A scene, who plays the agent, and what the client can read."""
+
+    scene: Scene
+    kind: Kind
+    capable: bool
+
+    def __str__(self):
+        return f"{self.scene.name}-{self.kind.name}-{'capable' if self.capable else 'legacy'}"
+
+
 @define(eq=False)
 class Run:
     """A scene played once, and everything that is known of it."""
@@ -75,8 +88,12 @@ class Run:
     cancelled_s: float | None = None
     """From our cancel to the answer."""
     cancelled_at: float | None = None
+    agents_left: int = 0
+    """Agent processes that ran when the answer had come."""
     late_requests: int = 0
     """More of them, within a second after the answer."""
+    talked: int = 0
+    """Healthy turns before the one that matters."""
     killed: list = field(factory=list)
     """Ids of the processes we killed."""
     left: list = field(factory=list)
@@ -90,6 +107,8 @@ class Run:
     def agents(self):
         """The agent processes that run now: one, unless something is wrong."""
         command = self.kind.command(self.marks["installed"])
+        if self.client.process.returncode is not None:
+            return []
         root = psutil.Process(self.client.process.pid)
         if not self.proxied:
             return [root]
@@ -107,6 +126,12 @@ class Run:
                 if process.name() == self.kind.inner_process:
                     self.killed.append(process.pid)
                     kill(process)
+
+    def forget(self):
+        """Take away what the agent keeps of its sessions."""
+        home = Path(self.client.env["HOME"])
+        for path in (path for pattern in self.kind.history for path in home.glob(pattern)):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def cancel(self):
         self.cancelled_at = time.monotonic()
@@ -134,6 +159,17 @@ class Run:
     def text(self):
         return self.client.text
 
+    @property
+    def texts_since(self):
+        """Chunks of the agent's message that came in the turn."""
+        frames = [seen.frame for seen in self.client.seen[self.since :]]
+        return texts_in(frames)
+
+    @property
+    def answers_wanted(self):
+        """Whole answers of the model in the transcript: the turn's, and those before it."""
+        return self.talked + 1
+
 
 def _arguments(process):
     with contextlib.suppress(psutil.Error):
@@ -155,13 +191,11 @@ async def play(scene, kind, *, capable, proxied, installed):
 
 
 async def _play_in(run, folder):
-    home, work = folder / "home", folder / "work"
-    home.mkdir()
-    work.mkdir()
+    home, work = folders(folder)
     env = environment(home, run.kind.prepare(home, run.provider.port))
     command = run.kind.command(run.marks["installed"])
     if run.proxied:
-        command = proxied(command, _settings_file(folder, run.scene.settings))
+        command = proxied(command, settings_file(folder, run.scene.settings))
     run.client = Client(command, env, str(work), run.capable)
     try:
         async with run.client:
@@ -173,13 +207,21 @@ async def _play_in(run, folder):
         run.left = await run.client.clear()
 
 
+def folders(top):
+    """A home for the agent and a place to work in."""
+    home, work = Path(top, "home"), Path(top, "work")
+    home.mkdir()
+    work.mkdir()
+    return home, work
+
+
 def proxied(command, settings):
     """The command line of the proxy in front of an agent."""
     proxy = [sys.executable, "-m", "orchestrator.cli", "proxy", "--settings", str(settings)]
     return [*proxy, "--", *command]
 
 
-def _settings_file(folder, settings):
+def settings_file(folder, settings):
     """The settings as a file; JSON's plain values are TOML's."""
     path = folder / "settings.toml"
     pairs = {**HASTE, **settings}.items()
@@ -214,5 +256,6 @@ async def _turn(run):
     run.requests = len(provider.own)
     if run.cancelled_at is not None:
         run.cancelled_s = ended - run.cancelled_at
+    run.agents_left = len(run.agents())
     await asyncio.sleep(_LATE_S)
     run.late_requests = len(provider.own) - run.requests

@@ -89,7 +89,9 @@ class Dispatch:
 
     payload: Payload
     number: int
+    """Number that the send would have."""
     ahead: bool = False
+    """It goes before newer messages: a re-send, or a completion that is still owed."""
 
 
 @frozen
@@ -162,7 +164,7 @@ class End:
     stop_reason: str
     """How the prompt is answered, in the protocol's words."""
     verdict: Verdict | None
-    """The failure or refusal that ended the turn; None when it landed."""
+    """The last failure or refusal; None when the turn landed."""
     session: SessionState = field(factory=SessionState)
 
 

@@ -406,6 +406,13 @@ def test_a_stop_that_an_owed_completion_outlived_does_not_end_its_attempt():
     assert play.finish(live=OTHER_STOP)[-1].outcome is How.LANDED
 
 
+def test_a_step_behind_a_wait_is_not_ended_by_a_stop_that_the_wait_outlived():
+    play = waiting(Kind.REGISTRATION_THROTTLED, facts=OWED)
+    assert isinstance(play.due(live=OTHER_STOP)[-1], Recover)
+    assert isinstance(play.recovered(live=OTHER_STOP)[-1], Dispatch)
+    assert isinstance(play.send(live=OTHER_STOP)[-1], Send)
+
+
 def test_an_owed_completion_that_is_not_clean_is_revoked_like_anything_else():
     play = sent(facts=OWED)
     play.text()

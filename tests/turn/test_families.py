@@ -10,6 +10,8 @@ from orchestrator.settings.model import Choices, Ladders, Recoveries, Settings, 
 from orchestrator.turn import (
     ROWS,
     TABLE,
+    Advised,
+    Began,
     CancelWait,
     Dispatch,
     DropReason,
@@ -24,14 +26,16 @@ from orchestrator.turn import (
     Recover,
     Send,
     SessionState,
+    Started,
     State,
     Step,
+    TurnMachine,
     Wait,
 )
 from orchestrator.turn.curve import base
 from orchestrator.turn.table import PREDICATES, Word
-from tests.turn.play import Play, sent
-from tests.turn.universe import NO_BUDGET, SAME, SHARED, UNKNOWN_MODELS, USER
+from tests.turn.play import sent
+from tests.turn.universe import IDS, NO_BUDGET, SAME, SHARED, UNKNOWN_MODELS, USER
 
 FALLBACKS = Settings(recoveries=Recoveries(fallback_models=("m2", "m3")))
 OPTED = Settings(choices=Choices(ride_out=True, resume_at_reset=True, fresh_session=True))
@@ -735,5 +739,35 @@ def test_retry_now_in_front_of_a_step_starts_the_step():
     assert play.retry_now() == (CancelWait(), Recover(Step.RESPAWN, "", Family.REGISTRATION))
 
 
-def test_a_play_that_has_not_begun_is_ready():
-    assert Play().machine.state is State.READY
+# a turn that goes on from another
+
+
+def test_a_turn_that_goes_on_from_what_another_showed_never_sends_verbatim():
+    machine = TurnMachine(Settings(), IDS)
+    machine.clean = False
+    assert machine.handle(Started(0.0, SAME)) == (Dispatch(Payload.CONTINUE, 1),)
+    assert machine.handle(Began(0.0, SAME)) == (Send(1, payload=Payload.CONTINUE),)
+
+
+# what an outcome is made of
+
+
+def test_the_last_record_of_a_failure_is_at_hand():
+    play = sent()
+    assert play.machine.record is None
+    play.fail(Kind.OVERLOADED)
+    assert play.machine.record == play.records[-1]
+    play.tell(Advised("key", "A notice."))
+    assert play.machine.record == play.records[0]
+
+
+def test_a_turn_counts_its_sends_its_drops_and_the_time_it_waited():
+    play = sent()
+    play.fail_and_wait(Kind.OVERLOADED)
+    play.fail(Kind.OVERLOADED)
+    play.now += 1.0
+    play.stop()
+    machine = play.machine
+    assert (machine.attempts, machine.dropped, machine.waited_s) == (2, 1, 3.0)
+    assert machine.pending is None
+    assert machine.next_deadline() is None

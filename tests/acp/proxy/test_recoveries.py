@@ -1,0 +1,506 @@
+"""A dead, lost or silent agent is replaced or asked again, and its client notices nothing odd."""
+
+import anyio
+import pytest
+
+from orchestrator.settings.model import Recoveries, Settings, Watchdogs
+from tests.acp.proxy.harness import AIR, Script, greet, play, staged
+from tests.acp.proxy.test_turns import fails, one_prompt, ready, says, scripted
+
+QUICK = Settings(watchdogs=Watchdogs(first_sign_s=20, silence_s=60, handshake_s=5, session_s=5))
+
+
+def resumed(*acts, answers=None, replays=(), loaded=None, known=True):
+    """The next process: it loads the session, then meets prompts with acts."""
+
+    async def script(agent):
+        hello = await agent.next("initialize")
+        capabilities = {"loadSession": True}
+        agent.reply(hello, {"protocolVersion": 1, "agentCapabilities": capabilities})
+        load = await agent.next("session/load")
+        for text in replays:
+            agent.text(load["params"]["sessionId"], text, message_id="old")
+        if known:
+            agent.reply(load, loaded or {})
+        else:
+            agent.fail(load, -32602, "Session not found")
+            new = await agent.next("session/new")
+            agent.update("s2", sessionUpdate="available_commands_update", availableCommands=[])
+            agent.reply(new, {"sessionId": "s2"})
+        for act in acts:
+            await act(agent, await agent.next("session/prompt"))
+        await anyio.sleep_forever()
+
+    return Script(script)
+
+
+def dies(*texts, code=-9):
+    async def act(agent, prompt):
+        for text in texts:
+            agent.text("s1", text)
+        await anyio.sleep(1)
+        agent.die(code)
+        await anyio.sleep_forever()
+
+    return act
+
+
+def two(first, second, capabilities=None, settings=None):
+    """One prompt over two processes."""
+
+    async def main():
+        async with staged(first, second, settings=settings) as stage:
+            session_id = await ready(stage, capabilities)
+            answer = await stage.client.answer(stage.client.prompt(session_id))
+            await anyio.sleep(1)
+            return answer, stage.client
+
+    return play(main)
+
+
+def test_a_dead_agent_is_replaced_and_its_session_loaded_again():
+    first = scripted(dies())
+    second = resumed(says("hello"), replays=["what was said", "long ago"])
+    answer, client = two(first, second)
+    assert answer["result"] == {"stopReason": "end_turn"}
+    assert client.texts() == ["hello"]
+    assert second.methods() == ["initialize", "session/load", "session/prompt"]
+    load = second.sent[1]["params"]
+    assert load == {"sessionId": "s1", "cwd": "/project", "mcpServers": []}
+    assert second.sent[0]["params"] == first.sent[0]["params"]
+
+
+def test_what_a_killed_agent_had_shown_stays_and_the_rest_is_asked_for():
+    second = resumed(says("answer"), replays=["hello"])
+    _, client = two(scripted(dies("half of the ")), second, AIR)
+    assert client.texts() == ["half of the ", "answer"]
+    prompt = str(second.sent[-1]["params"]["prompt"])
+    assert "half of the" in prompt
+    assert [r["severity"] for _, r in client.records()] == ["warning"]
+
+
+def test_a_session_that_cannot_be_loaded_is_told_to_a_new_one_under_the_same_id():
+    async def main():
+        first = scripted(says("Paris."), dies())
+        second = resumed(says("Berlin."), says("Rome."), known=False)
+        async with staged(first, second) as stage:
+            session_id = await ready(stage)
+            image = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
+            text = {"type": "text", "text": "Capital of France?"}
+            prompt = {"sessionId": session_id, "prompt": [text, image]}
+            await stage.client.request("session/prompt", prompt)
+            for question in ("Of Germany?", "Of Italy?"):
+                answer = await stage.client.answer(stage.client.prompt(session_id, question))
+                assert answer["result"] == {"stopReason": "end_turn"}
+            stage.client.notify("x/thing", {"sessionId": session_id})
+            await anyio.sleep(1)
+            return second.sent, stage.client
+
+    sent, client = play(main)
+    assert client.texts() == ["Paris.", "Berlin.", "Rome."]
+    assert "s2" not in str(client.frames)
+    first, second = [m["params"] for m in sent if m.get("method") == "session/prompt"]
+    assert first["sessionId"] == second["sessionId"] == "s2"
+    transcript = first["prompt"][0]["text"]
+    assert "Capital of France?" in transcript
+    assert "Paris." in transcript
+    assert "AAAA" not in str(sent)
+    assert first["prompt"][1]["text"] == "Of Germany?"
+    assert len(second["prompt"]) == 1
+    assert sent[-1] == {"jsonrpc": "2.0", "method": "x/thing", "params": {"sessionId": "s2"}}
+
+
+def test_everything_the_new_process_needs_is_replayed():
+    async def main():
+        def options(current):
+            choices = [{"value": "a"}, {"value": "b"}]
+            return [{"id": "m", "category": "model", "currentValue": current, "options": choices}]
+
+        modes = {"currentModeId": "ask", "availableModes": [{"id": "ask"}, {"id": "code"}]}
+
+        async def script(agent):
+            hello = await agent.next("initialize")
+            agent.reply(hello, {"protocolVersion": 1, "agentCapabilities": {"loadSession": True}})
+            agent.reply(await agent.next("authenticate"), {})
+            new = await agent.next("session/new")
+            agent.reply(new, {"sessionId": "s1", "configOptions": options("a"), "modes": modes})
+            agent.reply(await agent.next("session/set_mode"), {})
+            agent.reply(
+                await agent.next("session/set_config_option"), {"configOptions": options("b")}
+            )
+            await dies()(agent, await agent.next("session/prompt"))
+
+        async def next_process(agent):
+            hello = await agent.next("initialize")
+            agent.reply(hello, {"protocolVersion": 1, "agentCapabilities": {"loadSession": True}})
+            agent.reply(await agent.next("authenticate"), {})
+            load = await agent.next("session/load")
+            agent.reply(load, {"configOptions": options("a"), "modes": modes})
+            agent.reply(
+                await agent.next("session/set_config_option"), {"configOptions": options("b")}
+            )
+            agent.reply(await agent.next("session/set_mode"), {})
+            await says("hello")(agent, await agent.next("session/prompt"))
+            await anyio.sleep_forever()
+
+        first, second = Script(script), Script(next_process)
+        async with staged(first, second) as stage:
+            client = stage.client
+            await client.hello(AIR)
+            await client.request("authenticate", {"methodId": "key", "_meta": {"k": 1}})
+            place = {"cwd": "/else", "mcpServers": [{"name": "db"}], "_meta": {"x": 1}}
+            await client.request("session/new", place)
+            await client.request("session/set_mode", {"sessionId": "s1", "modeId": "code"})
+            chosen = {"sessionId": "s1", "configId": "m", "value": "b"}
+            await client.request("session/set_config_option", chosen)
+            await client.answer(client.prompt("s1"))
+            by_method = {m["method"]: m["params"] for m in second.sent}
+            assert by_method["initialize"] == first.sent[0]["params"]
+            assert by_method["authenticate"] == {"methodId": "key", "_meta": {"k": 1}}
+            assert by_method["session/load"] == {"sessionId": "s1", **place}
+            assert by_method["session/set_config_option"] == chosen
+            assert by_method["session/set_mode"] == {"sessionId": "s1", "modeId": "code"}
+            assert list(by_method)[-1] == "session/prompt"
+
+    play(main)
+
+
+def test_a_mode_that_the_agent_changed_by_itself_is_replayed_too():
+    async def plan_done(agent, prompt):
+        agent.update("s1", sessionUpdate="current_mode_update", currentModeId="code")
+        await dies()(agent, prompt)
+
+    async def next_process(agent):
+        hello = await agent.next("initialize")
+        agent.reply(hello, {"protocolVersion": 1, "agentCapabilities": {"loadSession": True}})
+        agent.reply(await agent.next("session/load"), {"modes": {"currentModeId": "plan"}})
+        asked = await agent.next("session/set_mode")
+        assert asked["params"]["modeId"] == "code"
+        agent.reply(asked, {})
+        await says("hello")(agent, await agent.next("session/prompt"))
+        await anyio.sleep_forever()
+
+    answer, _ = two(scripted(plan_done), Script(next_process))
+    assert answer["result"] == {"stopReason": "end_turn"}
+
+
+def test_an_agent_that_only_resumes_is_resumed():
+    async def next_process(agent):
+        hello = await agent.next("initialize")
+        capabilities = {"sessionCapabilities": {"resume": {}}}
+        agent.reply(hello, {"protocolVersion": 1, "agentCapabilities": capabilities})
+        agent.reply(await agent.next("session/resume"), {})
+        await says("hello")(agent, await agent.next("session/prompt"))
+        await anyio.sleep_forever()
+
+    first = scripted(dies(), capabilities={"loadSession": False})
+    answer, _ = two(first, Script(next_process))
+    assert answer["result"] == {"stopReason": "end_turn"}
+
+
+def test_a_session_lost_in_a_living_agent_is_loaded_again_there():
+    async def script(agent):
+        await greet(agent)
+        agent.fail(await agent.next("session/prompt"), -32002, "Resource not found: s1")
+        agent.reply(await agent.next("session/load"), {})
+        await says("hello")(agent, await agent.next("session/prompt"))
+        await anyio.sleep_forever()
+
+    answer, client = one_prompt(Script(script))
+    assert answer["result"] == {"stopReason": "end_turn"}
+    assert client.texts() == ["hello"]
+
+
+def test_a_silent_agent_is_cancelled_and_asked_again():
+    async def silent(agent, prompt):
+        await agent.next("session/cancel")
+        agent.reply(prompt, {"stopReason": "cancelled"})
+
+    agent = scripted(silent, says("hello"))
+    answer, client = one_prompt(agent, settings=QUICK)
+    assert answer["result"] == {"stopReason": "end_turn"}
+    assert agent.methods()[2:] == ["session/prompt", "session/cancel", "session/prompt"]
+    assert client.texts() == ["hello"]
+
+
+def test_a_silent_agent_that_acknowledges_no_cancel_is_killed_and_replaced():
+    async def deaf(agent, prompt):
+        await anyio.sleep_forever()
+
+    first = scripted(deaf)
+    answer, _ = two(first, resumed(says("hello")), settings=QUICK)
+    assert answer["result"] == {"stopReason": "end_turn"}
+    assert first.killed
+
+
+def test_an_agent_that_always_dies_is_given_up_with_one_error():
+    async def main(capabilities):
+        agents = [scripted(dies())] + [resumed(dies()) for _ in range(3)]
+        async with staged(*agents) as stage:
+            session_id = await ready(stage, capabilities)
+            answer = await stage.client.answer(stage.client.prompt(session_id))
+            return answer, [r for _, r in stage.client.records()]
+
+    answer, _ = play(main, None)
+    assert answer["error"]["code"] == -32603
+    assert answer["error"]["data"] == {"errorKind": "agent_died"}
+    answer, records = play(main, AIR)
+    assert answer["result"]["stopReason"] == "end_turn"
+    assert len({r["id"] for r in records}) == 1
+    assert records[-1]["actions"] == ["new_session"]
+
+
+def test_after_a_death_while_idle_the_next_request_finds_its_session_open():
+    async def main():
+        async def script(agent):
+            await greet(agent)
+            await anyio.sleep(5)
+
+        async def next_process(agent):
+            hello = await agent.next("initialize")
+            agent.reply(hello, {"protocolVersion": 1, "agentCapabilities": {"loadSession": True}})
+            agent.reply(await agent.next("session/load"), {})
+            for _ in range(2):
+                agent.reply(await agent.next("x/asked"), {"ok": True})
+            await says("hello")(agent, await agent.next("session/prompt"))
+            await anyio.sleep_forever()
+
+        second = Script(next_process)
+        async with staged(Script(script), second) as stage:
+            session_id = await ready(stage)
+            await anyio.sleep(10)
+            numbers = [stage.client.ask("x/asked", {"sessionId": session_id}) for _ in range(2)]
+            for number in numbers:
+                assert (await stage.client.answer(number))["result"] == {"ok": True}
+            await stage.client.answer(stage.client.prompt(session_id))
+            assert second.methods()[:3] == ["initialize", "session/load", "x/asked"]
+
+    play(main)
+
+
+def test_a_request_whose_agent_died_is_answered_honestly():
+    async def main():
+        async def script(agent):
+            await greet(agent)
+            await agent.next("x/asked")
+            agent.exit = agent.exit.__class__(137)
+
+        async with staged(Script(script)) as stage:
+            await ready(stage)
+            answer = await stage.client.request("x/asked")
+            assert answer["error"]["code"] == -32603
+            assert answer["error"]["data"] == {"errorKind": "agent_died"}
+
+    play(main)
+
+
+def test_a_question_of_a_dead_agent_is_void_and_its_late_answer_dropped():
+    async def main():
+        async def asks(agent, prompt):
+            agent.say(
+                {"id": 0, "method": "session/request_permission", "params": {"sessionId": "s1"}}
+            )
+            await anyio.sleep(1)
+            agent.die()
+            await anyio.sleep_forever()
+
+        async def asks_again(agent, prompt):
+            agent.say(
+                {"id": 0, "method": "session/request_permission", "params": {"sessionId": "s1"}}
+            )
+            answer = await agent.next()
+            agent.text("s1", answer["result"]["is"])
+            agent.reply(prompt, {"stopReason": "end_turn"})
+
+        async with staged(scripted(asks), resumed(asks_again)) as stage:
+            session_id = await ready(stage)
+            number = stage.client.prompt(session_id)
+
+            def questions():
+                return [
+                    m for m in stage.client.frames if m.get("method", "").endswith("permission")
+                ]
+
+            await stage.client.until(lambda: len(questions()) == 2)
+            first, second = (m["id"] for m in questions())
+            assert first == 0
+            assert second != first
+            stage.client.send({"id": first, "result": {"is": "late"}})
+            stage.client.send({"id": second, "result": {"is": "right"}})
+            await stage.client.answer(number)
+            assert stage.client.texts() == ["right"]
+            assert stage.proxy.questions.dropped == 1
+
+    play(main)
+
+
+def test_a_question_to_the_user_stops_the_clock():
+    async def main():
+        async def asks(agent, prompt):
+            agent.say(
+                {"id": 5, "method": "session/request_permission", "params": {"sessionId": "s1"}}
+            )
+            await agent.next()
+            await says("hello")(agent, prompt)
+
+        agent = scripted(asks)
+        async with staged(agent, settings=QUICK) as stage:
+            session_id = await ready(stage)
+            number = stage.client.prompt(session_id)
+            await anyio.sleep(10_000)
+            assert "session/cancel" not in agent.methods()
+            stage.client.send({"id": 5, "result": {}})
+            assert (await stage.client.answer(number))["result"]["stopReason"] == "end_turn"
+
+    play(main)
+
+
+def test_progress_of_a_long_tool_is_life():
+    async def main():
+        async def builds(agent, prompt):
+            agent.update("s1", sessionUpdate="tool_call", toolCallId="t", status="in_progress")
+            for _ in range(10):
+                await anyio.sleep(50)
+                agent.update("s1", sessionUpdate="tool_call_update", toolCallId="t")
+            agent.update("s1", sessionUpdate="tool_call_update", toolCallId="t", status="completed")
+            await says("built")(agent, prompt)
+
+        agent = scripted(builds)
+        async with staged(agent, settings=QUICK) as stage:
+            session_id = await ready(stage)
+            answer = await stage.client.answer(stage.client.prompt(session_id))
+            assert answer["result"]["stopReason"] == "end_turn"
+            assert "session/cancel" not in agent.methods()
+
+    play(main)
+
+
+def test_a_session_that_opens_too_late_is_closed_and_never_used():
+    async def main():
+        async def slow(agent):
+            hello = await agent.next("initialize")
+            capabilities = {"sessionCapabilities": {"close": {}}}
+            agent.reply(hello, {"protocolVersion": 1, "agentCapabilities": capabilities})
+            new = await agent.next("session/new")
+            await anyio.sleep(30)
+            agent.reply(new, {"sessionId": "late"})
+            close = await agent.next("session/close")
+            assert close["params"] == {"sessionId": "late"}
+            agent.reply(close, {})
+            await anyio.sleep_forever()
+
+        agent = Script(slow)
+        async with staged(agent, settings=QUICK) as stage:
+            await stage.client.hello()
+            answer = await stage.client.request("session/new", {"cwd": "/x", "mcpServers": []})
+            assert answer["error"]["data"] == {"errorKind": "agent_start_timeout"}
+            await anyio.sleep(60)
+            assert agent.methods()[-1] == "session/close"
+            assert stage.proxy.upstream.late_answers == 1
+            assert stage.proxy.sessions.known == {}
+            assert "late" not in str(stage.client.frames)
+
+    play(main)
+
+
+def test_an_agent_that_does_not_greet_in_time_is_told_of_and_killed():
+    async def main():
+        async def mute(agent):
+            await anyio.sleep_forever()
+
+        agent = Script(mute)
+        async with staged(agent, settings=QUICK) as stage:
+            answer = await stage.client.hello()
+            assert answer["error"]["data"] == {"errorKind": "agent_start_timeout"}
+            assert agent.killed
+
+    play(main)
+
+
+def test_sessions_share_one_process_and_each_recovers_for_itself():
+    async def main():
+        async def first(agent):
+            await greet(agent)
+            agent.reply(await agent.next("session/new"), {"sessionId": "s2"})
+            one, other = await agent.next("session/prompt"), await agent.next("session/prompt")
+            assert {one["params"]["sessionId"], other["params"]["sessionId"]} == {"s1", "s2"}
+            agent.text("s2", "half ")
+            await anyio.sleep(1)
+            agent.die()
+            await anyio.sleep_forever()
+
+        async def second(agent):
+            hello = await agent.next("initialize")
+            agent.reply(hello, {"protocolVersion": 1, "agentCapabilities": {"loadSession": True}})
+            for _ in range(4):
+                message = await agent.next()
+                if message["method"] == "session/load":
+                    agent.reply(message, {})
+                else:
+                    session_id = message["params"]["sessionId"]
+                    agent.text(session_id, f"hello from {session_id}")
+                    agent.reply(message, {"stopReason": "end_turn"})
+            await anyio.sleep_forever()
+
+        agents = Script(first), Script(second)
+        async with staged(*agents) as stage:
+            await stage.client.hello(AIR)
+            ids = [await stage.client.new() for _ in range(2)]
+            numbers = [stage.client.prompt(session_id) for session_id in ids]
+            for number in numbers:
+                assert (await stage.client.answer(number))["result"]["stopReason"] == "end_turn"
+            incidents = {r["id"] for _, r in stage.client.records()}
+            assert len(incidents) == 2
+            assert sorted(stage.client.texts()) == ["half ", "hello from s1", "hello from s2"]
+            assert agents[1].methods().count("session/load") == 2
+
+    play(main)
+
+
+def test_a_stop_while_the_agent_is_being_started_is_heard_at_once():
+    async def main():
+        async def mute(agent):
+            await anyio.sleep_forever()
+
+        slow = Settings(watchdogs=Watchdogs(handshake_s=1000))
+        agents = scripted(dies()), Script(mute), resumed(says("hello"))
+        async with staged(*agents, settings=slow) as stage:
+            session_id = await ready(stage)
+            number = stage.client.prompt(session_id)
+            await anyio.sleep(5)
+            before = anyio.current_time()
+            stage.client.notify("session/cancel", {"sessionId": session_id})
+            answer = await stage.client.answer(number)
+            assert answer["result"] == {"stopReason": "cancelled"}
+            assert anyio.current_time() - before < 1
+            await anyio.sleep(1)
+            assert agents[1].killed
+            await stage.client.answer(stage.client.prompt(session_id))
+            assert stage.client.texts() == ["hello"]
+
+    play(main)
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_context_overflow_offers_a_new_session_or_takes_one_when_asked_to(own):
+    from orchestrator.settings.model import Choices
+
+    overflow = fails(-32603, "Internal error: prompt is too long: 210000 tokens > 200000 maximum")
+
+    async def script(agent):
+        await greet(agent)
+        await overflow(agent, await agent.next("session/prompt"))
+        new = await agent.next("session/new")
+        agent.reply(new, {"sessionId": "s2"})
+        prompt = await agent.next("session/prompt")
+        agent.text("s2", "hello")
+        agent.reply(prompt, {"stopReason": "end_turn"})
+        await anyio.sleep_forever()
+
+    settings = Settings(choices=Choices(fresh_session=own), recoveries=Recoveries())
+    answer, client = one_prompt(Script(script), AIR, settings)
+    if own:
+        assert client.texts() == ["hello"]
+    else:
+        assert [r["actions"] for _, r in client.records()] == [["new_session"]]
+        assert answer["result"]["stopReason"] == "end_turn"

@@ -91,6 +91,16 @@ class Call:
             self.on_reply(reply)
 
 
+def _id(message: dict[str, Any]) -> int | str | None:
+    """The id of a request or an answer, spelled one way; None for what can be no id."""
+    number = message.get("id")
+    if isinstance(number, float) and number.is_integer():
+        return int(number)
+    if isinstance(number, int | str) and not isinstance(number, bool):
+        return number
+    return None
+
+
 class Unanswered:
     """What a handler returns for a method it does not know."""
 
@@ -151,20 +161,19 @@ class Connection:
             return
         params = message.get("params")
         params = params if isinstance(params, dict) else {}
-        if "id" in message:
+        number = _id(message)
+        if number is not None:
             self.on_question(message)
             assert self._tasks is not None  # noqa: S101 - only `serve` calls this
-            self._tasks.start_soon(self._answer, message["id"], method, params)
-        else:
+            self._tasks.start_soon(self._answer, number, method, params)
+        elif "id" not in message:  # else nobody could tell what was answered
             self.on_notification(method, params)
 
     def _take_answer(self, frame: Frame) -> bool:
         """Settle the request that this answers; False when it was answered already, or not ours."""
         message = frame.message
-        number = message.get("id")
-        if isinstance(number, bool) or not isinstance(number, int | float | str):
-            return False
-        call = self._calls.pop(int(number) if isinstance(number, float) else number, None)
+        number = _id(message)
+        call = None if number is None else self._calls.pop(number, None)
         if call is None:
             return False
         error = message.get("error")
@@ -175,7 +184,7 @@ class Connection:
             call.settle(Reply(error=told, frame=frame))
         return True
 
-    async def _answer(self, number: Any, method: str, params: dict[str, Any]) -> None:
+    async def _answer(self, number: int | str, method: str, params: dict[str, Any]) -> None:
         answer: dict[str, Any] = {"jsonrpc": "2.0", "id": number}
         result = await self.answer(method, params)
         if result is UNANSWERED:

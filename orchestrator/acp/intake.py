@@ -147,7 +147,7 @@ class Intake:
             self._say(text, item)
 
     def _content(self, update: Mapping[str, Any], item: Any) -> None:
-        kind = update.get("sessionUpdate")
+        kind = _word(update.get("sessionUpdate"))
         if kind == "agent_message_chunk":
             content = update.get("content")
             shown = content.get("type") if isinstance(content, Mapping) else None
@@ -162,10 +162,11 @@ class Intake:
     def _tool(self, update: Mapping[str, Any]) -> None:
         self.done = True
         number = str(update.get("toolCallId"))
-        status = update.get("status", "pending" if number not in self.open_tools else None)
+        told = "status" in update or number in self.open_tools
+        status = _word(update.get("status")) if told else "pending"
         if status in _OPEN:
             self.open_tools.add(number)
-        elif status is not None:
+        elif status:
             self.open_tools.discard(number)
         self.listener.tool()
 
@@ -208,7 +209,7 @@ class Intake:
             if isinstance(read, extension.Decoded) and read.record.severity is Severity.ERROR:
                 self._withhold(self.held.end(Terminal.ERROR).withheld)
                 return RawFailure.from_record(record)
-        return self._stopped(reply.fields.get("stopReason"))
+        return self._stopped(_word(reply.fields.get("stopReason")))
 
     def lose(self) -> None:
         """The agent is gone: nothing that waited was an ending."""
@@ -228,7 +229,7 @@ class Intake:
     def _withhold(self, held: tuple[tuple[str, Any], ...]) -> None:
         self.withheld += tuple(item for _, item in held)
 
-    def _stopped(self, reason: object) -> End:
+    def _stopped(self, reason: str) -> End:
         self._let_go()
         is_end = reason not in set(StopReason) - {StopReason.END_TURN}
         ended = self.held.end(Terminal.END_TURN if is_end else Terminal.OTHER)
@@ -243,7 +244,7 @@ class Intake:
         if reason == StopReason.MAX_TURN_REQUESTS:
             return Verdict.of(Kind.BUDGET_EXHAUSTED, _TOO_MANY_STEPS, rule="acp.max_turn_requests")
         if not is_end:
-            return StopReason(str(reason))
+            return StopReason(reason)
         if not self.said and not self.done and not self.is_command:
             return Verdict.of(Kind.EMPTY_RESPONSE, _NOTHING_SAID, rule="acp.silent_end_turn")
         return StopReason.END_TURN
@@ -270,6 +271,11 @@ def _is_echo(text: str, raw: RawFailure) -> bool:
 
 def _is_informational(update: Mapping[str, Any]) -> bool:
     return bool(_dig(update, "_meta", "claudeCode", "kind") == "informational")
+
+
+def _word(value: object) -> str:
+    """A word of the protocol; empty where an agent sent something else in its place."""
+    return value if isinstance(value, str) else ""
 
 
 def _dig(value: Any, *path: str) -> Any:

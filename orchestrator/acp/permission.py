@@ -15,10 +15,10 @@ def answer_permission(params: dict[str, Any], *, allow: bool) -> dict[str, Any]:
     cancelled, which every agent has to accept.
     """
     options = params.get("options")
-    by_kind: dict[Any, Any] = {}
+    by_kind: dict[str, str] = {}
     for option in options if isinstance(options, list) else []:
         if isinstance(option, dict) and isinstance(option.get("optionId"), str):
-            by_kind.setdefault(option.get("kind"), option["optionId"])
+            by_kind.setdefault(str(option.get("kind")), option["optionId"])
     for kind in _ALLOW if allow else _REJECT:
         if kind in by_kind:
             return {"outcome": {"outcome": "selected", "optionId": by_kind[kind]}}

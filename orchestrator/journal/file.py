@@ -18,7 +18,10 @@ from attrs.validators import instance_of
 
 
 class Fsync(StrEnum):
-    """When written lines are forced onto the disk: what may be lost when the machine dies."""
+    """When written lines are forced onto the disk: what may be lost when the machine dies.
+
+    Forcing takes milliseconds, and all turns of the process wait for it.
+    """
 
     NEVER = "never"
     """When the system sees fit; nothing is lost when only our process dies."""
@@ -41,7 +44,7 @@ def _at_least(low: int) -> Callable[[object, Attribute[int], Any], None]:
 class Keeping:
     """How much a journal keeps, and how safely."""
 
-    fsync: Fsync = field(default=Fsync.AT_END, validator=instance_of(Fsync))
+    fsync: Fsync = field(default=Fsync.NEVER, validator=instance_of(Fsync))
     max_bytes: int = field(default=64 << 20, validator=_at_least(4096))
     """Size at which a file is put aside."""
     older_files: int = field(default=4, validator=_at_least(0))

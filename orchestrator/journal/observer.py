@@ -59,7 +59,7 @@ class JournalObserver:
         self,
         path: str | Path,
         *,
-        fsync: Fsync | str = Fsync.AT_END,
+        fsync: Fsync | str = Fsync.NEVER,
         max_bytes: int = 64 << 20,
         older_files: int = 4,
         wall_clock: Callable[[], float] = time.time,

@@ -73,6 +73,7 @@ class Setup:
     async def run(self) -> None:
         """Relay until the client is gone or a signal comes.  Then no process is left."""
         proxy, orchestrator = self.build()
+        proxy.sessions.store.tidy()
         try:
             async with anyio.create_task_group() as tasks:
                 await tasks.start(_mind_signals, tasks.cancel_scope)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Coroutine, Generator
 from functools import partial
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Self
 
-import anyio
 from attrs import define
 
 from orchestrator.runner import allowed
@@ -15,9 +14,6 @@ from orchestrator.runner.drive import Drive
 from orchestrator.runner.progress import Outcome, Progress
 from orchestrator.turn.events import RetryNow, Stopped
 from orchestrator.turn.state import State
-
-_ANY_BACKLOG: Final = float("inf")
-"""A turn tells a few dozen things; it never waits for whoever iterates."""
 
 
 @define(eq=False, repr=False)
@@ -44,7 +40,7 @@ class Turn(Drive):
             raise RuntimeError(f"turn {self.id} is running already; enter it before it is awaited")
         self.session.orchestrator.check_open()
         self._begun = self._beside = True
-        self._progress, self._events = anyio.create_memory_object_stream(_ANY_BACKLOG)
+        self._watched().take_seat()
         self.session.orchestrator.spawn(self._run_beside)
         return self
 
@@ -56,23 +52,13 @@ class Turn(Drive):
         try:
             await self._join()
         finally:
-            # Nobody listens any more, even where leaving was cancelled before the turn had ended.
-            progress, self._progress = self._progress, None
-            if progress is not None:
-                progress.close()
-            if self._events is not None:
-                self._events.close()
+            self._watched().leave()
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Progress:
-        if self._events is None:
-            raise RuntimeError("iterate over a turn inside `async with session.turn(...) as turn:`")
-        try:
-            return await self._events.receive()
-        except (anyio.EndOfStream, anyio.ClosedResourceError):
-            raise StopAsyncIteration from None
+        return await self._watched().next()
 
     def result(self) -> Outcome:
         """Return the outcome if the turn landed, else raise one of `orchestrator.errors`."""

@@ -205,3 +205,30 @@ async def test_a_cancelled_recovery_step_ends_with_its_turn():
             turn.stop()
         assert ended == ["respawn"]
         assert turn.outcome.how is How.STOPPED
+
+
+async def test_a_machine_that_raises_holds_up_neither_its_watchers_nor_the_turns_behind_it():
+    async with a_world() as world:
+        session = world.session(ScriptedAgent())
+        broken = session.turn("broken")
+
+        class Machine(type(broken.machine)):
+            def handle(self, event):
+                raise ZeroDivisionError
+
+        broken.machine = Machine(broken.machine.settings, broken.machine.ids)
+        got = []
+
+        async def join():
+            try:
+                await broken
+            except (RuntimeError, ZeroDivisionError) as error:
+                got.append(type(error))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(join)
+            tasks.start_soon(join)
+        assert ZeroDivisionError in got
+        assert len(got) == 2
+        assert not world.orchestrator.running
+        assert (await session.turn("next")).landed

@@ -190,6 +190,8 @@ class AgentProcess:
             self.exit = Exit(None)
         self._drain_stderr()
         self._gone.set()
+        if self._stdout >= 0:
+            anyio.notify_closing(self._stdout)
 
     def _report(self, fact: dict[str, Any]) -> None:
         if "pid" in fact:
@@ -216,7 +218,7 @@ class AgentProcess:
 
     async def receive(self) -> list[Frame] | None:
         """The next frames; None at the end of the stream."""
-        data = await read_some(self._stdout)
+        data = await read_some(self._stdout, self._gone)
         if data:
             return self.frames.feed(data)
         return self.frames.end() or None
@@ -303,18 +305,26 @@ def _broken(error: Exception) -> WireError:
     return WireError(RawFailure.exception(error, delivery=Delivery.NOT_SENT))
 
 
-async def read_some(fd: int) -> bytes:
-    """Read what is there, or wait for it; empty at the end and on a closed pipe."""
+async def read_some(fd: int, gone: anyio.Event | None = None) -> bytes:
+    """Read what is there, or wait for it; empty at the end and on a closed pipe.
+
+    Once the writer is `gone` what is there is all: a stray child of it may hold the pipe open.
+    """
     while fd >= 0:
+        is_all = gone is not None and gone.is_set()
         try:
             return os.read(fd, _READ_BYTES)
         except BlockingIOError:
-            pass  # nothing there yet
+            if is_all:
+                break
         except OSError:
             break
         try:
             await anyio.wait_readable(fd)
-        except (OSError, anyio.ClosedResourceError):
+        except anyio.ClosedResourceError:
+            if gone is None or not gone.is_set():
+                break
+        except OSError:
             break
     return b""
 

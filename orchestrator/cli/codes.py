@@ -20,6 +20,7 @@ class Exit(IntEnum):
     UNREACHABLE = 6
     UNEXPECTED = 70
     INTERRUPTED = 130
+    TERMINATED = 143
     CLOSED_PIPE = 141
 
 
@@ -34,6 +35,7 @@ EXITS: Final[Mapping[Exit, str]] = MappingProxyType(
         Exit.UNREACHABLE: "the agent cannot be started, or the service cannot be reached",
         Exit.UNEXPECTED: "a mistake of this program",
         Exit.INTERRUPTED: "Ctrl-C",
+        Exit.TERMINATED: "SIGTERM or a hang-up",
         Exit.CLOSED_PIPE: "the reader of our output went away",
     }
 )
@@ -56,6 +58,7 @@ ERRORS: Final[Mapping[str, Exit]] = MappingProxyType(
         "cannot_write": Exit.FAILED,
         "unexpected": Exit.UNEXPECTED,
         "interrupted": Exit.INTERRUPTED,
+        "terminated": Exit.TERMINATED,
     }
 )
 """Every `code` that an error object can carry.  Stable: programs match on it."""

@@ -34,6 +34,11 @@ if TYPE_CHECKING:
 _CHOSEN: Final = Chosen()
 _PLAIN: Final = Output()
 _ASK: Final = "> "
+_ENDED_BY: Final = {
+    signal.SIGINT: ("interrupted", "stopped by Ctrl-C"),
+    signal.SIGTERM: ("terminated", "ended by SIGTERM"),
+    signal.SIGHUP: ("terminated", "ended, because the terminal was closed"),
+}
 _EXITS: Final = {How.LANDED: Exit.OK, How.STOPPED: Exit.INTERRUPTED}
 """How a turn ended to the command's exit; anything else is a failure."""
 
@@ -96,7 +101,8 @@ class _Run:
     output: Output
     listener: Listener | None
     _turn: Turn | None = None
-    _interrupted: bool = False
+    _ended_by: signal.Signals | None = None
+    """The signal that ended everything."""
 
     async def main(self, loaded: Loaded) -> int:
         """Run the whole conversation; answer the exit code."""
@@ -113,23 +119,22 @@ class _Run:
             ) as host:
                 code = await self._converse(host)
             tasks.cancel_scope.cancel()
-        if self._interrupted:
-            raise Halt("interrupted", "stopped by Ctrl-C")
+        if self._ended_by is not None:
+            raise Halt(*_ENDED_BY[self._ended_by])
         return code
 
     async def _mind_signals(
         self, scope: anyio.CancelScope, *, task_status: anyio.abc.TaskStatus[None]
     ) -> None:
         """Ctrl-C stops the turn, the next one everything; a hang-up or SIGTERM all at once."""
-        names = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        with anyio.open_signal_receiver(*names) as signals:
+        with anyio.open_signal_receiver(*_ENDED_BY) as signals:
             task_status.started()
             async for number in signals:
                 turn = self._turn
                 if number == signal.SIGINT and turn is not None and not turn.stopping:
                     turn.stop()
                     continue
-                self._interrupted = True
+                self._ended_by = number
                 if turn is not None:
                     turn.stop(hard=True)
                 scope.cancel()

@@ -18,6 +18,7 @@ from orchestrator.acp.process import (
     CommandMissingError,
     Exit,
     WireError,
+    read_some,
     resolve,
 )
 from orchestrator.failure.raw import Surface
@@ -276,6 +277,31 @@ async def test_a_killed_keeper_takes_the_agent_with_it(tmp_path):
         assert not alive(agent)
     # What moved to a session of its own is out of reach now; the test must not leave it.
     keeper.kill_each(strays)
+
+
+async def test_the_output_ends_with_the_agent_even_if_a_stray_child_holds_it_open(tmp_path):
+    async with Running(program(tmp_path, TREE)) as process:
+        strays = [v["pid"] for v in await frames(process, 4)]
+        os.kill(psutil.Process(process.pid).ppid(), signal.SIGKILL)
+        try:
+            assert await process.receive() is None
+            assert any(alive(pid) for pid in strays)
+        finally:
+            keeper.kill_each(strays)
+
+
+async def test_what_stands_in_the_pipe_of_an_agent_that_is_gone_is_still_read():
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    gone = anyio.Event()
+    gone.set()
+    try:
+        os.write(writer, b"its last words")
+        assert await read_some(reader, gone) == b"its last words"
+        assert await read_some(reader, gone) == b""
+    finally:
+        os.close(reader)
+        os.close(writer)
 
 
 @pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM"])

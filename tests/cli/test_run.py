@@ -138,6 +138,29 @@ def test_ctrl_c_stops_the_turn_and_leaves_no_process(tmp_path):
     assert not [p for p in family if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
 
 
+@pytest.mark.parametrize(
+    ("number", "says"),
+    [
+        (signal.SIGTERM, "ended by SIGTERM"),
+        (signal.SIGHUP, "ended, because the terminal was closed"),
+    ],
+)
+def test_a_signal_that_ends_everything_is_told_by_its_name(tmp_path, number, says):
+    command = [sys.executable, "-m", "orchestrator.cli", "run", "--json", "--prompt", "x"]
+    command += ["--", *flaky(tmp_path, "hang", pace="0.01")]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout.readline(), "the first word of the answer"
+        family = psutil.Process(child.pid).children(recursive=True)
+        child.send_signal(number)
+        child.stdout.read()
+        told = json.loads(child.stderr.read().splitlines()[-1])
+        assert (told["code"], told["message"]) == ("terminated", says)
+        assert child.wait() == Exit.TERMINATED
+    assert psutil.wait_procs(family, timeout=30)[1] == []
+
+
 def test_a_second_ctrl_c_kills_an_agent_that_does_not_listen(tmp_path):
     deaf = tmp_path / "deaf.py"
     deaf.write_text(_DEAF)

@@ -8,6 +8,7 @@ JSON: a peer in another language could not read the frame that holds one.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any, Final
 
 from attrs import define, field, frozen
@@ -67,20 +68,38 @@ class FrameReader:
 
     def feed(self, data: bytes) -> list[Frame]:
         """Take bytes, hand out every frame that they complete."""
+        return self.read(self.cut(data))
+
+    def cut(self, data: bytes) -> list[bytes]:
+        """Take bytes, hand out every line that they complete, with its newline and not read yet."""
         *lines, rest = data.split(b"\n")
-        frames = []
+        whole = []
         for line in lines:
             self._hold(line)
-            frame = self._take(b"\n")
-            if frame is not None:
-                frames.append(frame)
+            taken = self._take()
+            if taken is not None:
+                whole.append(taken + b"\n")
         self._hold(rest)
-        return frames
+        return whole
+
+    def read(self, lines: Iterable[bytes]) -> list[Frame]:
+        """The frames among these lines; a line that is none is counted."""
+        return [frame for line in lines if (frame := self.read_one(line)) is not None]
+
+    def read_one(self, line: bytes) -> Frame | None:
+        """The frame of one line; None, and counted, when it is none."""
+        if not line.strip():
+            return None
+        try:
+            return Frame(line, decode(line))
+        except ValueError:
+            self.skipped += 1
+            return None
 
     def end(self) -> list[Frame]:
         """The stream ended: a last line without its newline still counts."""
-        frame = self._take(b"")
-        return [] if frame is None else [frame]
+        line = self._take()
+        return [] if line is None else self.read([line])
 
     def _hold(self, part: bytes) -> None:
         if self._overlong or not part:
@@ -92,7 +111,7 @@ class FrameReader:
             return
         self._parts.append(part)
 
-    def _take(self, newline: bytes) -> Frame | None:
+    def _take(self) -> bytes | None:
         line = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
         overlong, self._overlong = self._overlong, False
         self._parts.clear()
@@ -100,11 +119,4 @@ class FrameReader:
         if overlong:
             self.skipped += 1
             return None
-        if not line.strip():
-            return None
-        try:
-            value = decode(line)
-        except ValueError:
-            self.skipped += 1
-            return None
-        return Frame(line + newline, value)
+        return line

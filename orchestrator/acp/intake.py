@@ -82,6 +82,8 @@ class Intake:
     held: HeldChunks[tuple[str, Any]] = field(init=False)
     said: bool = False
     """Text of the model was shown."""
+    said_now: bool = False
+    """The last update was text of a message that is being streamed: more of it is said likewise."""
     done: bool = False
     """A tool was started."""
     open_tools: set[str] = field(factory=set)
@@ -97,6 +99,7 @@ class Intake:
 
     def update(self, update: Mapping[str, Any], item: Any = None) -> None:
         """Take one session update in."""
+        self.said_now = False
         found = extension.find(update)
         if found is not None:
             self._record(found, item)
@@ -137,12 +140,16 @@ class Intake:
         message_id = message_id if isinstance(message_id, str) else ""
         if _is_informational(update):
             self._advise(text, item)
-        elif self.voice.tells_errors_as_text:
+            return
+        goes_on = message_id == self._message_id
+        # Without an id the next chunk may be the adapter's own.
+        self.said_now, self._message_id = goes_on and bool(message_id), message_id
+        if self.voice.tells_errors_as_text:
             for shown in self.held.chunk((text, item), text, message_id):
                 # What passes without an id is one of the adapter's fixed notices.
                 (self._say if message_id or self.is_command else self._advise)(*shown)
-        elif self.voice.repeats_errors_as_text and message_id != self._message_id:
-            self._message_id, self._opening = message_id, [(text, item)]
+        elif self.voice.repeats_errors_as_text and not goes_on:
+            self._opening = [(text, item)]
         else:
             self._say(text, item)
 

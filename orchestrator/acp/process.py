@@ -7,12 +7,14 @@ be sent again as it was.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +28,7 @@ from orchestrator.failure.raw import RawFailure
 from orchestrator.failure.verdict import Delivery
 
 _READ_BYTES: Final = 256 * 1024
+_PIPE_BYTES: Final = 1024 * 1024
 _STDERR_BYTES: Final = 16 * 1024
 _KILL_S: Final = 5.0
 """How long a killed tree may take to be reported gone."""
@@ -147,6 +150,7 @@ class AgentProcess:
                 os.close(fd)
         for fd in (self._stdin, self._stdout, self._stderr, self._status):
             os.set_blocking(fd, False)
+        widen(self._stdout)
 
     def _spawn(
         self, stdin: int, stdout: int, stderr: int, status: int, lifeline: int
@@ -218,10 +222,15 @@ class AgentProcess:
 
     async def receive(self) -> list[Frame] | None:
         """The next frames; None at the end of the stream."""
+        lines = await self.receive_lines()
+        return None if lines is None else self.frames.read(lines)
+
+    async def receive_lines(self) -> list[bytes] | None:
+        """The next lines, not read yet; None at the end of the stream."""
         data = await read_some(self._stdout, self._gone)
         if data:
-            return self.frames.feed(data)
-        return self.frames.end() or None
+            return self.frames.cut(data)
+        return [frame.raw for frame in self.frames.end()] or None
 
     async def send(self, line: bytes) -> None:
         """Write one whole line.  Raises WireError, whose `delivery` says how much of it left.
@@ -303,6 +312,12 @@ class AgentProcess:
 def _broken(error: Exception) -> WireError:
     """A pipe that broke under a write: the frame's end never arrived, so nothing was delivered."""
     return WireError(RawFailure.exception(error, delivery=Delivery.NOT_SENT))
+
+
+def widen(fd: int) -> None:
+    """Let a pipe hold more, where the system lets us: fewer, larger reads and writes."""
+    with suppress(OSError, AttributeError):
+        fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
 
 async def read_some(fd: int, gone: anyio.Event | None = None) -> bytes:

@@ -10,9 +10,9 @@ import anyio
 from attrs import define, field
 
 from orchestrator.acp.framing import Frame, FrameReader
-from orchestrator.acp.process import read_some
+from orchestrator.acp.process import read_some, widen
 
-_PIECE_BYTES: Final = 1024 * 1024
+_PIECE_BYTES: Final = 256 * 1024
 """Lines are joined up to this size before they are written."""
 _FULL_BYTES: Final = 4 * 1024 * 1024
 """A client that reads slowly makes the agent wait from here on."""
@@ -27,7 +27,7 @@ class ClientWire:
     frames: FrameReader = field(factory=FrameReader)
     gone: bool = False
     """The client closed the end that we write to."""
-    _lines: deque[bytes] = field(factory=deque)
+    _lines: deque[bytes | memoryview] = field(factory=deque)
     _bytes: int = 0
     _held: int = 0
     """Nesting of `hold`."""
@@ -37,6 +37,7 @@ class ClientWire:
     def __attrs_post_init__(self) -> None:
         for fd in (self.stdin, self.stdout):
             os.set_blocking(fd, False)
+            widen(fd)
 
     async def receive(self) -> list[Frame] | None:
         """The next frames; None at the end of the stream."""
@@ -102,13 +103,13 @@ class ClientWire:
                 return
             self._bytes -= written
             if written < len(piece):
-                self._lines.appendleft(piece[written:])
+                self._lines.appendleft(memoryview(piece)[written:])
                 self._wake.set()
                 return
             if not self.full:
                 self._room.set()
 
-    def _next_piece(self) -> bytes:
+    def _next_piece(self) -> bytes | memoryview:
         piece = self._lines.popleft()
         if not self._lines or len(piece) + len(self._lines[0]) > _PIECE_BYTES:
             return piece

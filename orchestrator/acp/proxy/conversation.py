@@ -36,6 +36,7 @@ from orchestrator.acp.proxy.frames import (
 from orchestrator.acp.proxy.intake import RelayIntake
 from orchestrator.acp.proxy.reload import Reload
 from orchestrator.acp.proxy.store import Kept
+from orchestrator.acp.proxy.stream import stream_of
 from orchestrator.acp.proxy.upstream import Upstream
 from orchestrator.failure.held import is_command
 from orchestrator.failure.kinds import Kind
@@ -159,6 +160,27 @@ class Conversation(AcpAgent):
             running.watch.life()
             running.intake.update(update, frame)
             running.watch.tools_running(len(running.intake.open_tools))
+            self._stream(frame, update, running)
+
+    def _stream(self, frame: Frame, update: dict[str, Any], running: Running) -> None:
+        """Let what only goes on with this text pass without being read."""
+        lane, intake = self.runtime.lane, running.intake
+        if lane is None or self.translated or not intake.said_now:
+            return
+        read = lane.reads
+
+        def pass_on(line: bytes, text: str) -> bool:
+            nonlocal read
+            if self._running is not running or self._ended is not None or self.reload is not None:
+                return False
+            if read != lane.reads:
+                read = lane.reads
+                running.watch.life()
+            self.send(line)
+            intake.listener.text(text)
+            return True
+
+        lane.stream = stream_of(frame.raw, update["content"]["text"], pass_on)
 
     def decided(self) -> None:
         """What the last answer leads to is known: let go of what came behind it."""

@@ -7,19 +7,29 @@ because how much of it left decides what may be sent again.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import Final, Protocol, runtime_checkable
 
 import anyio
 from attrs import define, evolve, field
 
 from orchestrator.acp.connection import Wire
-from orchestrator.acp.framing import Frame
+from orchestrator.acp.framing import Frame, FrameReader
 from orchestrator.acp.process import Exit, WireError
+from orchestrator.acp.proxy.stream import Stream
 from orchestrator.failure.raw import RawFailure
 from orchestrator.failure.verdict import Delivery
 
 _FULL_BYTES: Final = 64 * 1024 * 1024
+
+
+@runtime_checkable
+class LineWire(Protocol):
+    """A wire that hands out lines before they are read."""
+
+    frames: FrameReader
+
+    async def receive_lines(self) -> list[bytes] | None: ...
 
 
 @define(eq=False)
@@ -39,11 +49,19 @@ class Lane:
     """Awaited before each read: what the last one brought has been dealt with."""
     after_read: Callable[[], None] = field(default=lambda: None)
     """Told when a read has brought something."""
+    stream: Stream | None = None
+    """The text that is being streamed; any other frame ends it."""
+    reads: int = 0
+    """How often the agent's output was read."""
     _waiting: deque[_Line] = field(factory=deque)
     _bytes: int = 0
     _wake: anyio.Event = field(factory=anyio.Event)
     _broken: WireError | None = None
+    _line_wire: LineWire | None = field(init=False)
     _room: anyio.Event = field(factory=anyio.Event)
+
+    def __attrs_post_init__(self) -> None:
+        self._line_wire = self.wire if isinstance(self.wire, LineWire) else None
 
     async def start(self) -> None:
         await self.wire.start()
@@ -55,12 +73,31 @@ class Lane:
             tasks.cancel_scope.cancel()
         self._break(WireError(self.wire.failure(delivery=Delivery.NOT_SENT)))
 
-    async def receive(self) -> list[Frame] | None:
+    async def receive(self) -> Iterable[Frame] | None:
         await self.before_read()
-        frames = await self.wire.receive()
-        if frames:
-            self.after_read()
-        return frames
+        wire = self._line_wire
+        if wire is None:
+            frames = await self.wire.receive()
+            if frames:
+                self.after_read()
+            return frames
+        lines = await wire.receive_lines()
+        if lines is None:
+            return None
+        self.reads += 1
+        self.after_read()
+        return self._frames(wire.frames, lines)
+
+    def _frames(self, reader: FrameReader, lines: list[bytes]) -> Iterator[Frame]:
+        """Read each line in its place, unless it is the same again."""
+        for line in lines:
+            stream = self.stream
+            if stream is not None and stream.takes(line):
+                continue
+            self.stream = None
+            frame = reader.read_one(line)
+            if frame is not None:
+                yield frame
 
     def post(self, data: bytes) -> None:
         """Send a line some time; one that finds the agent gone is lost."""

@@ -231,6 +231,7 @@ class Proxy:
 
     def _lost(self) -> None:
         """A process of the agent is gone: what it was asked, and what it asked, is void."""
+        self.peer.wire.let_go()
         self.questions.void()
         pending = self.requests.take_all()
         connection = self.upstream.connection

@@ -72,14 +72,18 @@ class FrameReader:
 
     def cut(self, data: bytes) -> list[bytes]:
         """Take bytes, hand out every line that they complete, with its newline and not read yet."""
-        *lines, rest = data.split(b"\n")
         whole = []
-        for line in lines:
-            self._hold(line)
-            taken = self._take()
-            if taken is not None:
-                whole.append(taken + b"\n")
-        self._hold(rest)
+        start, end = 0, data.find(b"\n") + 1
+        if end and (self._parts or self._overlong or end > self.max_line_bytes):
+            self._hold(data[:end])
+            first = self._take()
+            if first is not None:
+                whole.append(first)
+            start, end = end, data.find(b"\n", end) + 1
+        while end:
+            whole.append(data[start:end])
+            start, end = end, data.find(b"\n", end) + 1
+        self._hold(data[start:] if start else data)
         return whole
 
     def read(self, lines: Iterable[bytes]) -> list[Frame]:

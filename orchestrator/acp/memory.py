@@ -6,6 +6,7 @@ free of.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -24,20 +25,54 @@ _AFTER: Final = "The conversation goes on with the next message."
 
 
 @define(eq=False)
-class Memory:
-    """The text of one conversation, oldest first."""
+class Entry:
+    """What one side said in one go: its beginning and its end, however much it was."""
 
-    _entries: list[tuple[str, list[str]]] = field(factory=list)
+    who: str
+    size: int = 0
+    """Characters kept."""
+    _head: list[str] = field(factory=list)
+    _tail: deque[str] = field(factory=deque)
+    """What came after the beginning; its oldest parts are forgotten."""
+    _head_size: int = 0
+
+    def add(self, text: str) -> None:
+        room = _MAX_ENTRY - self._head_size
+        if room > 0:
+            self._head.append(text[:room])
+            self._head_size += len(self._head[-1])
+            self.size += len(self._head[-1])
+            text = text[room:]
+        if text:
+            self._tail.append(text[-_MAX_ENTRY:])
+            self.size += len(self._tail[-1])
+            while self.size - self._head_size - len(self._tail[0]) > _MAX_ENTRY:
+                self.size -= len(self._tail.popleft())
+
+    @property
+    def text(self) -> str:
+        """All of it, shortened in the middle where it is long."""
+        return _shorten("".join((*self._head, *self._tail)).strip())
+
+
+@define(eq=False)
+class Memory:
+    """The text of one conversation, oldest first; what no preface could hold is forgotten."""
+
+    _entries: deque[Entry] = field(factory=deque)
+    _forgotten: int = 0
+    """Entries that are gone."""
+    _size: int = 0
+    """Characters of the entries that are over."""
 
     def user(self, prompt: str | Sequence[Mapping[str, Any]]) -> None:
         """Remember what the user wrote."""
-        self._entries.append(("User", [text_of(prompt)]))
+        self._begin("User").add(text_of(prompt))
 
     def agent(self, chunk: str) -> None:
         """Remember what the agent showed."""
-        if not self._entries or self._entries[-1][0] != "Agent":
-            self._entries.append(("Agent", []))
-        self._entries[-1][1].append(chunk)
+        last = self._entries[-1] if self._entries else None
+        (last if last is not None and last.who == "Agent" else self._begin("Agent")).add(chunk)
 
     def preface(self, *, upto: int | None = None) -> str:
         """The conversation so far as one text; empty when nothing was said.
@@ -46,9 +81,12 @@ class Memory:
         """
         kept: list[str] = []
         room = _MAX_CHARS
-        for who, parts in reversed(self._entries[:upto]):
-            entry = f"{who}: {_shorten(''.join(parts).strip())}"
-            if not entry.strip() or len(entry) > room:
+        entries = list(self._entries)
+        if upto is not None:
+            entries = entries[: max(0, upto - self._forgotten)]
+        for one in reversed(entries):
+            entry = f"{one.who}: {one.text}"
+            if len(entry) > room:
                 break
             kept.append(entry)
             room -= len(entry)
@@ -58,12 +96,21 @@ class Memory:
 
     def partial(self) -> str:
         """The answer that was cut off; empty when the agent was not the last to speak."""
-        if not self._entries or self._entries[-1][0] != "Agent":
+        if not self._entries or self._entries[-1].who != "Agent":
             return ""
-        return f"{_CUT_OFF}\n\n{_shorten(''.join(self._entries[-1][1]).strip())}"
+        return f"{_CUT_OFF}\n\n{self._entries[-1].text}"
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return self._forgotten + len(self._entries)
+
+    def _begin(self, who: str) -> Entry:
+        if self._entries:
+            self._size += self._entries[-1].size
+        while self._size > 2 * _MAX_CHARS:
+            self._size -= self._entries.popleft().size
+            self._forgotten += 1
+        self._entries.append(Entry(who))
+        return self._entries[-1]
 
 
 def text_of(prompt: str | Sequence[Mapping[str, Any]]) -> str:

@@ -66,6 +66,26 @@ def test_the_memory_is_told_oldest_first_and_without_what_is_sent_again():
     assert "AAAA" not in memory.preface()
 
 
+def test_a_memory_stays_small_however_much_is_said():
+    memory = Memory()
+    for number in range(2000):
+        memory.user(f"question {number}")
+        for _ in range(20):
+            memory.agent(f"answer {number} " * 100)
+    assert len(memory) == 4000
+    assert sum(entry.size for entry in memory._entries) < 100_000
+    assert "question 1999" in memory.preface()
+    assert "question 1999" not in memory.preface(upto=len(memory) - 2)
+    long = Memory()
+    long.agent("begin " + "x" * 50_000)
+    for _ in range(2000):
+        long.agent("y" * 1000)
+    long.agent(" end")
+    assert "begin" in long.partial()
+    assert long.partial().endswith(" end")
+    assert len(long.partial()) < 7_000
+
+
 def test_an_empty_memory_has_no_preface():
     memory = Memory()
     assert memory.preface() == ""

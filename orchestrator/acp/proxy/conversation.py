@@ -167,20 +167,17 @@ class Conversation(AcpAgent):
         lane, intake = self.runtime.lane, running.intake
         if lane is None or self.translated or not intake.said_now:
             return
-        read = lane.reads
 
-        def pass_on(line: bytes, text: str) -> bool:
-            nonlocal read
-            if self._running is not running or self._ended is not None or self.reload is not None:
-                return False
-            if read != lane.reads:
-                read = lane.reads
-                running.watch.life()
-            self.send(line)
-            intake.listener.text(text)
-            return True
+        def goes_on() -> bool:
+            return self._running is running and self._ended is None and self.reload is None
 
-        lane.stream = stream_of(frame.raw, update["content"]["text"], pass_on)
+        def pass_on(lines: list[bytes], texts: list[str]) -> None:
+            running.watch.life()
+            for line in lines:
+                self.send(line)
+            intake.listener.text("".join(texts))
+
+        lane.stream = stream_of(frame.raw, update["content"]["text"], goes_on, pass_on)
 
     def decided(self) -> None:
         """What the last answer leads to is known: let go of what came behind it."""
@@ -230,7 +227,7 @@ class Conversation(AcpAgent):
     def _listen(self, attempt: Attempt) -> RelayIntake:
         prompted = self.prompts[attempt.turn_id]
         return RelayIntake(
-            Remembering(attempt, self.memory, self._advised),
+            _Reporting(attempt, self.memory, self._advised),
             self.runtime.voice,
             is_command=is_command(blocks(attempt.prompt)),
             show=self.show,
@@ -318,6 +315,14 @@ class Conversation(AcpAgent):
         # A process of its own would be another agent's; other sessions live in this one.
         await self._new(await self.runtime.ready())
         return RecoveryResult(ok=True, detail=self.session_id)
+
+
+class _Reporting(Remembering):
+    """The client has the text: the runner needs to know only that there was some."""
+
+    def text(self, chunk: str) -> None:
+        self._memory.agent(chunk)
+        self._attempt.text(chunk[:1])
 
 
 def _and_then(line: PromptLine, told: Callable[[], None]) -> PromptLine:

@@ -51,8 +51,6 @@ class Lane:
     """Told when a read has brought something."""
     stream: Stream | None = None
     """The text that is being streamed; any other frame ends it."""
-    reads: int = 0
-    """How often the agent's output was read."""
     _waiting: deque[_Line] = field(factory=deque)
     _bytes: int = 0
     _wake: anyio.Event = field(factory=anyio.Event)
@@ -84,18 +82,20 @@ class Lane:
         lines = await wire.receive_lines()
         if lines is None:
             return None
-        self.reads += 1
         self.after_read()
         return self._frames(wire.frames, lines)
 
     def _frames(self, reader: FrameReader, lines: list[bytes]) -> Iterator[Frame]:
         """Read each line in its place, unless it is the same again."""
-        for line in lines:
-            stream = self.stream
-            if stream is not None and stream.takes(line):
-                continue
-            self.stream = None
-            frame = reader.read_one(line)
+        place = 0
+        while place < len(lines):
+            if self.stream is not None:
+                place = self.stream.run(lines, place)
+                if place == len(lines):
+                    return
+                self.stream = None
+            frame = reader.read_one(lines[place])
+            place += 1
             if frame is not None:
                 yield frame
 

@@ -1,20 +1,19 @@
 """The same frame again with another text: how nearly all of a turn's frames look.
 
-Once a chunk of text has passed, the next line that differs from it in its text alone passes the
-same way, without being read as JSON: its first and last bytes are those of the frame that was
-read, and what stands between them is the inside of a plain JSON string.
+Once a chunk of text has passed, the lines that differ from it in their text alone pass the same
+way, without being read as JSON: their first and last bytes are those of the frame that was read,
+and what stands between them is the inside of a plain JSON string.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Final
 
 from attrs import define
 
-_PLAIN: Final = re.compile(rb'[^"\\\x00-\x1f]+')
-"""The inside of a JSON string in which nothing is escaped."""
+_NOT_PLAIN: Final = bytes(range(32)) + b'"\\'
+"""What cannot stand in a JSON string, and what is escaped there or escapes."""
 
 
 @define(eq=False)
@@ -23,31 +22,48 @@ class Stream:
 
     head: bytes
     tail: bytes
-    pass_on: Callable[[bytes, str], bool]
-    """Takes the line and its text; False when it has to be looked at after all."""
+    goes_on: Callable[[], bool]
+    """Whether the message is still being listened to."""
+    pass_on: Callable[[list[bytes], list[str]], None]
+    """Takes lines and their texts."""
 
-    def takes(self, line: bytes) -> bool:
-        """Pass a line on if it is the same again."""
-        head, tail = self.head, self.tail
-        if not (line.startswith(head) and line.endswith(tail)):
-            return False
-        inside = line[len(head) : len(line) - len(tail)]
-        if len(head) + len(tail) >= len(line) or _PLAIN.fullmatch(inside) is None:
-            return False
-        try:
-            text = inside.decode("utf-8")
-        except UnicodeDecodeError:
-            return False
-        return self.pass_on(line, text)
+    def run(self, lines: list[bytes], start: int) -> int:
+        """Pass on the lines from `start` on that are the same again; where the next other one is.
+
+        One tight loop: it is what a long answer costs.
+        """
+        if not self.goes_on():
+            return start
+        head, tail, before, behind = self.head, self.tail, len(self.head), len(self.tail)
+        texts: list[str] = []
+        place = start
+        for line in lines[start:] if start else lines:
+            end = len(line) - behind
+            if not (end > before and line.startswith(head) and line.endswith(tail)):
+                break
+            inside = line[before:end]
+            if len(inside.translate(None, _NOT_PLAIN)) != end - before:
+                break
+            try:
+                texts.append(inside.decode())
+            except UnicodeDecodeError:
+                break
+            place += 1
+        if texts:
+            self.pass_on(lines[start:place], texts)
+        return place
 
 
-def stream_of(line: bytes, text: str, pass_on: Callable[[bytes, str], bool]) -> Stream | None:
+def stream_of(
+    line: bytes,
+    text: str,
+    goes_on: Callable[[], bool],
+    pass_on: Callable[[list[bytes], list[str]], None],
+) -> Stream | None:
     """The stream that a chunk of text belongs to; None when its text can't be found as it is."""
     inside = text.encode("utf-8", "surrogatepass")
-    if _PLAIN.fullmatch(inside) is None:
+    value = b'"' + inside + b'"'
+    if not inside or line.count(value) != 1 or inside.translate(None, _NOT_PLAIN) != inside:
         return None
-    member = b'"text":"' + inside + b'"'
-    if line.count(member) != 1:
-        return None
-    start = line.index(member) + len(b'"text":"')
-    return Stream(line[:start], line[start + len(inside) :], pass_on)
+    start = line.index(value) + 1
+    return Stream(line[:start], line[start + len(inside) :], goes_on, pass_on)

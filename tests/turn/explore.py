@@ -213,6 +213,8 @@ _COUNTS = attrgetter(
 
 def check_budgets(before, after, effects):
     """Invariants 7 and 8: a count moves only with a `Send`, by one, and never at an end."""
+    model, sent = after.session.fallback_model, bool(effects) and isinstance(effects[-1], Send)
+    hold(8, sent or model == before.session.fallback_model, "{} became the model unsent", model)
     was, is_ = _COUNTS(before), _COUNTS(after)
     if was == is_:
         return

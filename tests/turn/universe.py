@@ -205,7 +205,7 @@ def _pending(seen, now, world):
 
 def _ready(seen, world, facts):
     now = seen.now
-    yield from (Began(now, live) for live in (*world.all, world.unknown_models))
+    yield from (Began(now, live) for live in (*world.all, world.unknown_models, world.no_budget))
     yield from (Due(now, world.same), Due(now, world.stopping))
     yield Recovered(now, world.same, Step.RESPAWN, ok=True)
     yield from _pending(seen, now, world)

@@ -127,7 +127,7 @@ class Client:
         return self._next
 
     async def until(self, seen):
-        """Wait for the frame that makes this true."""
+        """Wait for the frame, or the line of the log, that makes this true."""
         async with self._arrived:
             await self._arrived.wait_for(seen)
 
@@ -238,6 +238,8 @@ class Client:
     async def _read_log(self):
         while line := await self.process.stderr.readline():
             self.log.append(line.decode(errors="replace").rstrip("\n"))
+            async with self._arrived:
+                self._arrived.notify_all()
 
 
 def texts_in(frames):

@@ -16,7 +16,7 @@ _MODEL = "test-model"
 _KEY = "sk-test"
 
 
-@frozen
+@frozen(eq=False)
 class Kind:
     """One agent."""
 

@@ -41,6 +41,8 @@ class Fault:
     """One of `shapes.FAULTS`."""
     status: int
     headers: Mapping = field(factory=dict)
+    wide: bool = False
+    """Side requests to the model fail likewise."""
 
 
 @frozen
@@ -92,17 +94,27 @@ class Provider:
     requests: list = field(factory=list)
     spoken: list = field(factory=list)
     """Texts of which at least one word was sent for a turn's own request."""
-    asked: asyncio.Condition = field(factory=asyncio.Condition)
     stopping: asyncio.Event = field(factory=asyncio.Event)
     port: int = 0
+    _base: int = 0
     _server: asyncio.Server | None = None
     _writers: set = field(factory=set)
     _serving: set = field(factory=set)
 
     @property
     def own(self):
-        """The turn's own requests."""
+        """The turns' own requests."""
         return [request for request in self.requests if request.number]
+
+    def begin(self, script):
+        """From here on count for another script."""
+        self.script, self._base = script, len(self.own)
+        self.spoken.clear()
+
+    @property
+    def counted(self):
+        """The turns' own requests since `begin`."""
+        return self.own[self._base :]
 
     async def start(self):
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -115,10 +127,11 @@ class Provider:
             writer.transport.abort()
         await asyncio.gather(*self._serving, return_exceptions=True)
 
-    async def until_asked(self, count):
-        """Wait until this many of the turn's own requests have come."""
-        async with self.asked:
-            await self.asked.wait_for(lambda: len(self.own) >= count)
+    def _next_action(self, *, own, asked):
+        if own:
+            return self.script(asked)
+        now = self.script(len(self.counted) + 1)
+        return now if isinstance(now, Fault) and now.wide else Answer()
 
     async def _serve(self, reader, writer):
         self._writers.add(writer)
@@ -143,10 +156,8 @@ class Provider:
         api = next((api for api in APIS if path.endswith(api.path)), None)
         own = method == "POST" and api is not None and _is_own(body)
         number = len(self.own) + 1 if own else 0
-        action = self.script(number) if own else Answer()
+        action = self._next_action(own=own, asked=number - self._base)
         self.requests.append(Request(time.monotonic(), path, number, action, body))
-        async with self.asked:
-            self.asked.notify_all()
         if api is not None and method == "POST":
             return await _Reply(self, writer, api, body, number, action).send()
         await _send_whole(writer, *_aside(method, path))

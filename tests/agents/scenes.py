@@ -47,9 +47,9 @@ def _slow_then_ok(_):
     return first(1, _LONG)
 
 
-def _refused(name, status):
+def _refused(name, status, *, wide=False):
     def script(kind):
-        return always(Fault(name, status, kind.hurry if status == 429 else {}))
+        return always(Fault(name, status, kind.hurry if status == 429 else {}, wide))
 
     return script
 
@@ -66,9 +66,9 @@ async def _kill_mid_turn(run):
 
 
 async def _in_the_wait(run):
-    """Wait until the agent gave up and the proxy waits."""
-    await run.provider.until_asked(run.kind.attempts.get("overloaded", 1))
-    await asyncio.sleep(1.5)
+    """Wait until the proxy waits; without it, for ever."""
+    await run.client.until(lambda: any(": waiting " in line for line in run.client.log))
+    await asyncio.sleep(_SOON_S)
 
 
 async def _kill_in_the_wait(run):
@@ -85,7 +85,6 @@ async def _talk(run):
     """A healthy turn, so that there is something to lose."""
     await run.client.prompt(run.session, "Hello")
     run.talked += 1
-    run.provider.spoken.clear()
 
 
 async def _lose_inner_idle(run):
@@ -128,5 +127,5 @@ SCENES = (
     Scene("cancel in the wait", _overload, _cancel_in_the_wait, settings=_PATIENT),
     Scene("401", _refused("key_rejected", 401)),
     Scene("usage limit", _refused("usage_limit", 429)),
-    Scene("context overflow", _refused("context_overflow", 400)),
+    Scene("context overflow", _refused("context_overflow", 400, wide=True)),
 )

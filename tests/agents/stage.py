@@ -14,9 +14,12 @@ import psutil
 from attrs import define, field, frozen
 
 from tests.agents.client import Client, kill, texts_in
+from tests.agents.install import Installed
 from tests.agents.kinds import Kind, environment
 from tests.agents.provider import Answer, Provider, always
 
+SPOKEN = "spoken to its end"
+"""What every whole answer of the provider says."""
 LIMIT_S = 90
 """How long a turn through the proxy may take; the machine has other things to do."""
 ALONE_LIMIT_S = 30
@@ -38,7 +41,7 @@ async def _nothing(_):
     return
 
 
-@frozen
+@frozen(eq=False)
 class Scene:
     """What goes wrong, and who does it."""
 
@@ -73,6 +76,7 @@ class Run:
     kind: Kind
     capable: bool
     proxied: bool
+    installed: Installed
     provider: Provider = None
     client: Client = None
     session: str = ""
@@ -99,20 +103,17 @@ class Run:
     left: list = field(factory=list)
     """Processes that outlived the connection."""
     exit_code: int | None = None
-    marks: dict = field(factory=dict)
-    """What a scene wants to remember."""
 
     # --- for scenes ------------------------------------------------------------------------------
 
     def agents(self):
         """The agent processes that run now: one, unless something is wrong."""
-        command = self.kind.command(self.marks["installed"])
-        if self.client.process.returncode is not None:
-            return []
-        root = psutil.Process(self.client.process.pid)
-        if not self.proxied:
-            return [root]
-        return [p for p in root.children() if command[-1] in _arguments(p)]
+        command = self.kind.command(self.installed)
+        with contextlib.suppress(psutil.NoSuchProcess):
+            root = psutil.Process(self.client.process.pid)
+            everybody = [root, *root.children(recursive=True)]
+            return [process for process in everybody if _arguments(process) == command]
+        return []
 
     def kill_agent(self):
         for process in self.agents():
@@ -166,9 +167,9 @@ class Run:
         return texts_in(frames)
 
     @property
-    def answers_wanted(self):
-        """Whole answers of the model in the transcript: the turn's, and those before it."""
-        return self.talked + 1
+    def answered(self):
+        """Whether the turn brought a whole answer of the model."""
+        return self.client.text.count(SPOKEN) > self.talked
 
 
 def _arguments(process):
@@ -179,7 +180,7 @@ def _arguments(process):
 
 async def play(scene, kind, *, capable, proxied, installed):
     """Play a scene once; the run tells what the client saw."""
-    run = Run(scene, kind, capable, proxied, marks={"installed": installed})
+    run = Run(scene, kind, capable, proxied, installed)
     with tempfile.TemporaryDirectory(prefix="agents-", ignore_cleanup_errors=True) as folder:
         run.provider = Provider(always(Answer()))
         await run.provider.start()
@@ -193,7 +194,7 @@ async def play(scene, kind, *, capable, proxied, installed):
 async def _play_in(run, folder):
     home, work = folders(folder)
     env = environment(home, run.kind.prepare(home, run.provider.port))
-    command = run.kind.command(run.marks["installed"])
+    command = run.kind.command(run.installed)
     if run.proxied:
         command = proxied(command, settings_file(folder, run.scene.settings))
     run.client = Client(command, env, str(work), run.capable)
@@ -235,8 +236,7 @@ async def _turn(run):
     assert "result" in (reply or {}), (reply, client.log[-20:])
     run.session = await client.new_session()
     await run.scene.before(run)
-    provider.requests.clear()
-    provider.script = run.scene.script(run.kind)
+    provider.begin(run.scene.script(run.kind))
     run.since = len(client.seen)
     started = time.monotonic()
     answer = client.prompt(run.session, "Why do the tests fail?")
@@ -253,9 +253,9 @@ async def _turn(run):
     if isinstance(outcome[0], Exception):
         raise outcome[0]
     run.took_s = ended - started
-    run.requests = len(provider.own)
+    run.requests = len(provider.counted)
     if run.cancelled_at is not None:
         run.cancelled_s = ended - run.cancelled_at
     run.agents_left = len(run.agents())
     await asyncio.sleep(_LATE_S)
-    run.late_requests = len(provider.own) - run.requests
+    run.late_requests = len(provider.counted) - run.requests

@@ -1,13 +1,15 @@
 """What a client may see when a real agent fails behind the proxy."""
 
+import json
 import re
 from collections import Counter, defaultdict
 
 import pytest
 
 from tests.agents.kinds import CLAUDE, CLAUDE_SEAT, CODEX, KINDS, OPENCODE
+from tests.agents.provider import Answer
 from tests.agents.scenes import SCENES
-from tests.agents.stage import Part
+from tests.agents.stage import SPOKEN, Part
 
 pytestmark = [pytest.mark.agents, pytest.mark.timeout(600)]
 
@@ -113,18 +115,21 @@ def test_a_client_that_reads_no_records_gets_none(run):
 @parts(*MENDED)
 def test_what_can_be_mended_is_answered(run):
     assert run.stop_reason == "end_turn", (run.reply, run.client.log)
-    assert run.text.count("spoken to its end") == run.answers_wanted
+    assert run.text.count(SPOKEN) == run.talked + 1
     assert [record for record in of_turn(run) if record.severity == "error"] == []
 
 
 @parts("overload, then ok", "throttle with retry-after", "5xx burst", "hang")
 def test_a_retry_costs_one_more_request_than_what_failed(run):
-    failed = [request for request in run.provider.own if not is_answer(request)]
+    failed = [request for request in run.provider.counted if request.action != Answer()]
     assert run.requests == len(failed) + 1
 
 
-def is_answer(request):
-    return type(request.action).__name__ == "Answer"
+@parts("lost session", "kill -9 when idle, history gone", "kill -9 mid-turn")
+def test_the_model_is_told_what_was_said_before(run):
+    asked = json.dumps(run.provider.counted[-1].body)
+    assert "Why do the tests fail?" in asked
+    assert (f"Answer number 1 of the model, {SPOKEN}" in asked) == bool(run.talked)
 
 
 @parts(

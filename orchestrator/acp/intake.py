@@ -28,6 +28,7 @@ from orchestrator.turn.events import StopReason
 
 End = StopReason | RawFailure | Verdict | Refusal
 _NOTHING_SAID: Final = "The agent ended its turn without an answer. Send the message again."
+_SEND_AGAIN: Final = "Send the message again."
 _TOO_MANY_STEPS: Final = (
     "The agent reached its limit of steps for one message. Start a new session to go on."
 )
@@ -253,7 +254,12 @@ class Intake:
         if not is_end:
             return StopReason(reason)
         if not self.said and not self.done and not self.is_command:
-            return Verdict.of(Kind.EMPTY_RESPONSE, _NOTHING_SAID, rule="acp.silent_end_turn")
+            return Verdict.of(
+                Kind.EMPTY_RESPONSE,
+                _NOTHING_SAID,
+                next_step=_SEND_AGAIN,
+                rule="acp.silent_end_turn",
+            )
         return StopReason.END_TURN
 
 

@@ -102,6 +102,8 @@ class Verdict:
     """What happened and a short next step; redacted; never a trace, URL, token or path."""
     details: str = ""
     """The whole text, only where it is too long for a title."""
+    next_step: str = ""
+    """The part of the title that says what to do; left out while something is done already."""
     raw_detail: str = ""
     """The redacted frame on one line for the log; empty when the title already is the text."""
     cause: Cause | None = None
@@ -129,6 +131,7 @@ class Verdict:
         category: Category | None = None,
         cause: Cause | None = None,
         details: str = "",
+        next_step: str = "",
         raw_detail: str = "",
         retry_after_s: float | None = None,
         resets_at: float | None = None,
@@ -157,6 +160,7 @@ class Verdict:
             actions=row.actions,
             title=title,
             details=details,
+            next_step=next_step,
             raw_detail=raw_detail,
             cause=cause,
             retry_after_s=retry_after_s,

@@ -300,6 +300,9 @@ _SIGNAL_NAMES: Final[Mapping[int, str]] = MappingProxyType(
     }
 )
 
+_SENT_BY_OTHERS: Final = frozenset({1, 2, 9, 15})
+"""Signals that meet a process from outside: whatever it wrote before says nothing about them."""
+
 
 def worded(view: View, finding: Finding) -> Verdict:
     """Fill a verdict: the finding decides, this only words it."""
@@ -315,6 +318,7 @@ def worded(view: View, finding: Finding) -> Verdict:
         transient=True if kind is Kind.COMPACTION_FAILED and finding.transient else None,
         cause=finding.cause,
         details=details,
+        next_step=_next_step(kind, title),
         raw_detail=_log_line(view, finding, said=bool(theirs) and title == theirs),
         retry_after_s=view.wait_s,
         resets_at=hint.resets_at,
@@ -325,6 +329,13 @@ def worded(view: View, finding: Finding) -> Verdict:
         refusal=Refusal(explanation=theirs) if kind is Kind.CONTENT_REFUSED else None,
         rule=finding.rule,
     )
+
+
+def _next_step(kind: Kind, title: str) -> str:
+    """What a title of ours says to do; nothing is known of a provider's own sentence."""
+    ours = (TITLES[kind].ours, *(said for (of, _), said in _CAUSED.items() if of is kind))
+    steps = (step for _, _, step in (said.partition(". ") for said in ours) if step)
+    return next((step for step in steps if f". {step}" in title), "")
 
 
 _NAMES_A_MODEL: Final = frozenset(
@@ -433,6 +444,8 @@ def _with_reason(ours: str, view: View, finding: Finding, theirs: str) -> tuple[
             name = _SIGNAL_NAMES.get(number, f"signal {number}")
             memory = ", often because the machine is short of memory" if number == 9 else ""  # noqa: PLR2004
             ours = f"The agent was stopped by {name}{memory}. Start a new session."
+            if number in _SENT_BY_OTHERS:
+                return ours, ""
         elif code is not None:
             ours = f"The agent stopped with exit code {code}. Start a new session."
     line = _reason(line)

@@ -50,6 +50,9 @@ NOTES: Final[Mapping[NoteCode, str]] = MappingProxyType(
         NoteCode.DENIED: "Sending again was not allowed, so nothing more was sent.",
         NoteCode.NESTED: "Not tried again here: the turn around this one decides that.",
         NoteCode.SEND_CAP: "Not tried again: this message was sent as often as one turn may.",
+        NoteCode.RETRY_BUDGET: (
+            "Not tried again: too many retries to this provider are under way. Try again later."
+        ),
     }
 )
 
@@ -81,7 +84,15 @@ def joined(title: str, sentence: str) -> str:
 
 def cause_of(family: Family, verdict: Verdict) -> str:
     """Say what went wrong, without what happens next."""
-    return _CAUSE_FOR_FAMILY.get(family, verdict.title)
+    return _CAUSE_FOR_FAMILY.get(family) or _without_step(verdict)
+
+
+def _without_step(verdict: Verdict) -> str:
+    """What happened alone: nobody has to do what is being done already."""
+    if not verdict.next_step:
+        return verdict.title
+    before, _, after = verdict.title.partition(verdict.next_step)
+    return f"{before.rstrip()}{after}" if before else verdict.title
 
 
 def retrying(family: Family, verdict: Verdict, number: int, limit: int | None) -> str:
@@ -93,16 +104,17 @@ def retrying(family: Family, verdict: Verdict, number: int, limit: int | None) -
 
 def standing(family: Family, verdict: Verdict, window_s: float) -> str:
     """Title of the one warning that stands for all retries of a window, or for one probe."""
+    cause = _without_step(verdict)
     if family is Family.RESUME_AT_RESET:
-        return joined(verdict.title, f"Trying once more {_moment(verdict, reset_of(verdict))}.")
-    return joined(verdict.title, f"Trying again for up to {_span(window_s)}.")
+        return joined(cause, f"Trying once more {_moment(verdict, reset_of(verdict))}.")
+    return joined(cause, f"Trying again for up to {_span(window_s)}.")
 
 
 def ended(verdict: Verdict, reset_in: float | None) -> str:
     """Title of the terminal error; `reset_in` when a wait was too long to be worth it."""
     if reset_in is None:
         return verdict.title
-    return joined(verdict.title, f"Try again {_moment(verdict, reset_in)}.")
+    return joined(_without_step(verdict), f"Try again {_moment(verdict, reset_in)}.")
 
 
 def dropped(cause: str, code: NoteCode) -> str:

@@ -196,3 +196,17 @@ def test_a_warning_record_keeps_its_title():
         "title": "Retrying Claude, attempt 1 of 2.",
     }
     assert classify(RawFailure.from_record(record)).title == "Retrying Claude, attempt 1 of 2."
+
+
+@pytest.mark.parametrize("number", [1, 2, 9, 15])
+def test_a_signal_from_outside_is_not_explained_by_what_was_logged_before(number):
+    log = "2026-11-30 INFO listening on port 3000\nERROR could not load a theme"
+    verdict = classify(RawFailure.exit(-number, stderr=log))
+    assert "port" not in verdict.title
+    assert "theme" not in verdict.title
+    assert "listening" in verdict.raw_detail, "the log still has it"
+
+
+def test_a_crash_still_says_why():
+    verdict = classify(RawFailure.exit(-6, stderr="FATAL ERROR: invalid table size"))
+    assert "invalid table size" in verdict.title

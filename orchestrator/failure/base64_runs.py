@@ -12,6 +12,8 @@ from typing import Any
 from orchestrator.failure.linear import compile_linear, find_all
 from orchestrator.failure.randomness import DIGIT, entropy, mixed_case
 
+CORE = r"[A-Za-z0-9+/]{16}"
+"""Stands in every run; for a gate."""
 _RUN = (
     r"[A-Za-z0-9+/]{60,}(?:\r?\n[A-Za-z0-9+/]+={0,2})+"
     r"|[A-Za-z0-9+/_-]*[A-Za-z0-9+/]{16}[A-Za-z0-9+/_-]*={0,2}"

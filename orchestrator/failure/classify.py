@@ -18,7 +18,7 @@ from attrs import define, evolve, field, frozen
 
 from orchestrator.failure.compare import CHECKS
 from orchestrator.failure.kinds import KINDS, Kind
-from orchestrator.failure.patterns import compile_text
+from orchestrator.failure.linear import compile_text
 from orchestrator.failure.raw import RawFailure, Surface
 from orchestrator.failure.rule import Rule, RuleSet, Scope
 from orchestrator.failure.speakers import speaker_named

@@ -8,7 +8,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any, Final
 
-from orchestrator.failure.patterns import compile_text
+from orchestrator.failure.linear import compile_text
 from orchestrator.failure.verdict import Delivery, Phase
 from orchestrator.failure.view import View
 

@@ -17,7 +17,7 @@ from orchestrator.failure.classify import (
     why_not,
 )
 from orchestrator.failure.kinds import Kind
-from orchestrator.failure.patterns import compile_text
+from orchestrator.failure.linear import compile_text
 from orchestrator.failure.raw import RawFailure
 from orchestrator.failure.redact import one_line, scrub
 from orchestrator.failure.rule import RuleSet, Step

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from orchestrator.failure.patterns import compile_text
+from orchestrator.failure.linear import compile_text
 from orchestrator.failure.redact import scrub
 
 if TYPE_CHECKING:

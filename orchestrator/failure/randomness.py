@@ -7,7 +7,9 @@ import re
 
 DIGIT = re.compile(rb"[0-9]")
 LETTER = re.compile(rb"[A-Za-z]")
-_UPPER_INSIDE = re.compile(rb"[a-z0-9][A-Z]")
+MIXED_CASE = r"[a-z0-9][A-Z]"
+"""Stands in every run in mixed case; for a gate."""
+_UPPER_INSIDE = re.compile(MIXED_CASE.encode())
 _LOWER = re.compile(rb"[a-z]")
 _PATHS = (b"/", b"./", b"../", b"~/")
 _SAMPLE = 256

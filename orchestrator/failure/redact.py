@@ -22,15 +22,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 from orchestrator.failure import secret_names as names
 from orchestrator.failure import secret_shapes as shapes
 from orchestrator.failure import secret_urls as urls
-from orchestrator.failure.base64_runs import is_aws_secret, is_text, runs, unbase64
-from orchestrator.failure.linear import compile_linear
-from orchestrator.failure.secret_views import views
+from orchestrator.failure.base64_runs import CORE, is_aws_secret, is_text, runs, unbase64
+from orchestrator.failure.linear import Signs, compile_signs
+from orchestrator.failure.randomness import MIXED_CASE
+from orchestrator.failure.secret_views import ESCAPED, views
 
 CREDENTIAL_TAG: Final = "[REDACTED: credential]"
 MAX_LINE: Final = 2000
@@ -65,25 +66,35 @@ Span = tuple[int, int, str | None]
 # -- one text --------------------------------------------------------------------------------------
 
 _URL_WITH_MORE = r"://[^\s]*[@?#;]|@tcp\("
+_SPEAKS, _RUN, _MIXED, _ESCAPED, _TAGGED = range(5)
+
+
+_CLEAN_ALONE = (_RUN, _MIXED)
 
 
 @cache
-def _gate() -> Any:
-    """Matches every text in which a URL, a shape or a name could speak for a secret."""
-    parts = (shapes.joined(), names.joined(), _URL_WITH_MORE)
-    return compile_linear("|".join(f"(?:{part})" for part in parts), captures=False)
+def _signs() -> Signs:
+    """One pass that proves most texts clean, for whatever hides a secret shows one of these.
+
+    A URL, shape or name that speaks for one; a run of base64, which counts only in mixed case; an
+    escape, below which the text is another one; a tag, whose bytes are another's while we work.
+    """
+    speaks = "|".join(f"(?:{part})" for part in (shapes.joined(), names.joined(), _URL_WITH_MORE))
+    return compile_signs(speaks, CORE, MIXED_CASE, ESCAPED, r"\[REDACTED: ", text=False)
 
 
 def _find(data: bytes, depth: int = 0) -> Iterator[Span]:
     """Everything in one view of a text that has to go."""
-    if _gate().search(data):
+    signs = _signs()(data) or ()
+    if _SPEAKS in signs:
         yield from urls.spans(data)
         for spans in (shapes.spans, names.spans, urls.passwords):
             for start, end in spans(data):
                 yield start, end, None
-    for start, end, run in runs(data):
-        if is_aws_secret(run) or _holds_secret(run, depth):
-            yield start, end, None
+    if _RUN in signs and _MIXED in signs:
+        for start, end, run in runs(data):
+            if is_aws_secret(run) or _holds_secret(run, depth):
+                yield start, end, None
 
 
 def _holds_secret(run: bytes, depth: int) -> bool:
@@ -143,8 +154,6 @@ def _url_mark(host: str, hosts: list[str]) -> bytes:
 
 def _protect(text: str, hosts: list[str]) -> bytes:
     """The text as bytes, its tags as marks."""
-    if "[REDACTED: " not in text:
-        return text.encode("utf-8", "surrogatepass")
     pieces: list[bytes] = []
     last = 0
     for match in _TAG.finditer(text):
@@ -163,8 +172,12 @@ def scrub(text: str) -> str:
 
     Total, idempotent, and linear in the length of the text.
     """
+    encoded = text.encode("utf-8", "surrogatepass")
+    signs = _signs()(encoded)
+    if signs is None or (len(signs) == 1 and signs[0] in _CLEAN_ALONE):
+        return text
     hosts: list[str] = []
-    before = _protect(text, hosts)
+    before = _protect(text, hosts) if _TAGGED in signs else encoded
     data = before
     for _ in range(_MAX_ROUNDS):
         after = _round(data, hosts)
@@ -236,11 +249,20 @@ def _clean_mapping(value: Mapping[Any, Any], name: str, above: list[int]) -> dic
         inner = neighbour if neighbour and names.is_value_key(text) else text
         if name and not names.is_secret(inner):
             inner = name
-        clean = scrub(text)
+        clean = _clean_key(text) if len(text) <= _SHORT_KEY else scrub(text)
         while clean in result:
             clean += "~"
         result[clean] = _clean(item, inner if names.is_secret(inner) else "", above)
     return result
+
+
+_SHORT_KEY: Final = 24
+"""Characters of a field name as programs write them: few, and always the same."""
+
+
+@lru_cache(maxsize=512)
+def _clean_key(name: str) -> str:
+    return scrub(name)
 
 
 def _clean_items(items: list[Any], name: str, above: list[int]) -> list[Any]:
@@ -255,13 +277,16 @@ def _clean_items(items: list[Any], name: str, above: list[int]) -> list[Any]:
     return result
 
 
+_COMPACT: Final = json.JSONEncoder(separators=(",", ":"))
+
+
 def one_line(value: object) -> str:
     """A value as one line of compact ASCII JSON without secrets, cut to 2,000 characters.
 
     Each text is scrubbed in its own spelling before it is escaped, and the whole once more, since
     a name and its value may stand in different texts.  Only then is it cut.
     """
-    line = scrub(json.dumps(scrub_value(value), ensure_ascii=True, separators=(",", ":")))
+    line = scrub(_COMPACT.encode(scrub_value(value)))
     if len(line) <= MAX_LINE:
         return line
     return f"{line[:MAX_LINE]}... ({len(line) - MAX_LINE} more characters)"

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import IntEnum, StrEnum
-from typing import Any, Final
+from typing import Any
 
 from attrs import field, frozen
 
 from orchestrator.failure.kinds import Kind
+from orchestrator.failure.linear import compile_patterns
 from orchestrator.failure.raw import Surface
 from orchestrator.failure.verdict import Cause
 
@@ -125,10 +126,6 @@ def forbid(name: str, kinds: Iterable[Kind], *alternatives: str, **conditions: A
     )
 
 
-_SET_BUDGET: Final = 256 << 20
-"""Bytes RE2 may use for its automaton; it is filled lazily and stays far below."""
-
-
 @frozen(eq=False)
 class RuleSet:
     """Rules, compiled: every trigger is an index into `rules`, which is in walking order."""
@@ -157,30 +154,23 @@ def in_walking_order(rules: Iterable[Rule]) -> tuple[Rule, ...]:
 
 def compile_set(rules: Iterable[Rule]) -> RuleSet:
     """Compile rules into one set.  Raises ValueError naming the rules that can't be."""
-    import re2  # noqa: PLC0415 - loaded at the first failure, not at import
-
     ordered = in_walking_order(rules)
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = _SET_BUDGET
-    options.never_capture = True
-    wordings = re2.Set.SearchSet(options)
+    patterns: list[str] = []
     owners: list[tuple[int, bool]] = []
-    bad: list[str] = []
     tables: tuple[dict[Any, list[int]], ...] = ({}, {}, {}, {})
     for index, rule in enumerate(ordered):
         for pattern, is_unless in ((rule.pattern, False), (rule.unless, True)):
-            if pattern and _added(wordings, pattern, re2.error):
+            if pattern:
+                patterns.append(f"(?m){pattern}")
                 owners.append((index, is_unless))
-            elif pattern:
-                bad.append(rule.name)
         triggers = (rule.facts, rule.statuses, rule.errors, rule.errnos)
         for table, keys in zip(tables, triggers, strict=True):
             for key in keys:
                 table.setdefault(key, []).append(index)
+    wordings, bad = compile_patterns(patterns)
     if bad:
-        raise ValueError(f"pattern is not valid in: {', '.join(bad)}")
-    wordings.Compile()
+        names = ", ".join(ordered[owners[number][0]].name for number in bad)
+        raise ValueError(f"pattern is not valid in: {names}")
     facts, statuses, errors, errnos = (
         {key: tuple(indexes) for key, indexes in table.items()} for table in tables
     )
@@ -194,11 +184,3 @@ def compile_set(rules: Iterable[Rule]) -> RuleSet:
         errnos,
         frozenset(key for key, _ in facts),
     )
-
-
-def _added(wordings: Any, pattern: str, error: type[Exception]) -> bool:
-    try:
-        wordings.Add(f"(?m){pattern}".encode())
-    except error:
-        return False
-    return True

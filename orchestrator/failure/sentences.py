@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, Final
 
-from orchestrator.failure.patterns import compile_text
+from orchestrator.failure.linear import Signs, compile_signs, compile_text
 from orchestrator.failure.redact import scrub
 
 MAX_READ: Final = 16_000
@@ -190,26 +190,13 @@ _DROP, _SAYS_WHEN, _IN_ENVELOPE, _WITH_TAIL = range(4)
 
 
 @cache
-def _notices() -> Any:
+def _notices() -> Signs:
     """One set for the four questions about a sentence, because most answers are no."""
-    import re2  # noqa: PLC0415 - importing the package must not load the engine
-
-    options = re2.Options()
-    options.log_errors = False
-    options.never_capture = True
-    options.max_mem = _MEMORY
-    notices = re2.Set.SearchSet(options)
-    for patterns in (_DROPPED, (_WHEN,), _ENVELOPES, _TAILS):
-        notices.Add(_joined(patterns))
-    notices.Compile()
-    return notices
-
-
-_MEMORY: Final = 64 << 20
+    return compile_signs(*map(_joined, (_DROPPED, (_WHEN,), _ENVELOPES, _TAILS)))
 
 
 def _noticed(text: str) -> list[int]:
-    return _notices().Match(text.encode("utf-8", "replace")) or []
+    return _notices()(text.encode("utf-8", "replace")) or []
 
 
 def _trimmed(text: str, noticed: list[int]) -> str:

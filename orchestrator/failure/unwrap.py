@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from attrs import define, field, frozen
 
-from orchestrator.failure.patterns import compile_text
+from orchestrator.failure.linear import compile_text
 
 MAX_LEVEL: Final = 4
 """Wrappers opened behind each other."""

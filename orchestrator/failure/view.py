@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from attrs import define, field
 
-from orchestrator.failure.patterns import compile_text
+from orchestrator.failure.linear import compile_text
 from orchestrator.failure.raw import RawFailure, Surface
 from orchestrator.failure.speakers import Speaker
 from orchestrator.failure.unwrap import Contents, Sentence

@@ -22,7 +22,7 @@ from attrs import frozen
 
 from orchestrator.failure.compare import CHECKS
 from orchestrator.failure.kinds import Kind
-from orchestrator.failure.patterns import compile_text
+from orchestrator.failure.linear import compile_text
 from orchestrator.failure.raw import Surface
 from orchestrator.failure.rule import Rule, RuleSet, Scope, Step, compile_set
 from orchestrator.failure.rules.catalogue import ALL_RULES

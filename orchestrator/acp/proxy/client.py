@@ -12,8 +12,8 @@ from attrs import define, field
 from orchestrator.acp.framing import Frame, FrameReader
 from orchestrator.acp.process import read_some, widen
 
-_PIECE_BYTES: Final = 256 * 1024
-"""Lines are joined up to this size before they are written."""
+_PIECE_BYTES: Final = 64 * 1024
+"""Lines are joined up to this size before they are written; a longer one goes by itself."""
 _FULL_BYTES: Final = 4 * 1024 * 1024
 """A client that reads slowly makes the agent wait from here on."""
 

@@ -175,7 +175,7 @@ class Conversation(AcpAgent):
             running.watch.life()
             for line in lines:
                 self.send(line)
-            intake.listener.text("".join(texts))
+            intake.listener.text(texts[0] if len(texts) == 1 else "".join(texts))
 
         lane.stream = stream_of(frame.raw, update["content"]["text"], goes_on, pass_on)
 

@@ -12,8 +12,12 @@ from typing import Final
 
 from attrs import define
 
-_NOT_PLAIN: Final = bytes(range(32)) + b'"\\'
-"""What cannot stand in a JSON string, and what is escaped there or escapes."""
+_ESCAPED: Final = bytes(range(ord(" "))) + b'"\\'
+_PLAIN: Final = bytes.maketrans(_ESCAPED, bytes(128 + byte for byte in _ESCAPED))
+"""Translates bytes to themselves, but for those that cannot stand in a JSON string as they are.
+
+A translation that changes nothing gives back the very object it was given.
+"""
 
 
 @define(eq=False)
@@ -42,7 +46,7 @@ class Stream:
             if not (end > before and line.startswith(head) and line.endswith(tail)):
                 break
             inside = line[before:end]
-            if len(inside.translate(None, _NOT_PLAIN)) != end - before:
+            if inside.translate(_PLAIN) is not inside:
                 break
             try:
                 texts.append(inside.decode())
@@ -63,7 +67,7 @@ def stream_of(
     """The stream that a chunk of text belongs to; None when its text can't be found as it is."""
     inside = text.encode("utf-8", "surrogatepass")
     value = b'"' + inside + b'"'
-    if not inside or line.count(value) != 1 or inside.translate(None, _NOT_PLAIN) != inside:
+    if not inside or line.count(value) != 1 or inside.translate(_PLAIN) != inside:
         return None
     start = line.index(value) + 1
     return Stream(line[:start], line[start + len(inside) :], goes_on, pass_on)

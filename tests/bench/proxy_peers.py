@@ -1,0 +1,81 @@
+"""The other sides in the proxy's bench: an agent that only writes, and a relay that only copies.
+
+`python -m tests.bench.proxy_peers agent`, or `relay COMMAND [ARG...]`.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+
+OVERLOADED = {"code": -32603, "message": "529", "data": {"errorKind": "overloaded"}}
+BATCH_BYTES = 64 * 1024
+
+
+def write(fd, data):
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def line(**message):
+    return json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":")).encode() + b"\n"
+
+
+def update(size):
+    """One chunk of text of about this size."""
+    chunk = {"sessionUpdate": "agent_message_chunk", "messageId": "m"}
+    words = "lorem ipsum " * max(1, (size - 180) // 12)
+    params = {"sessionId": "s1", "update": {**chunk, "content": {"type": "text", "text": words}}}
+    return line(method="session/update", params=params)
+
+
+def answer_prompt(message):
+    text = message["params"]["prompt"][0]["text"]
+    if text == "overload":
+        return write(1, line(id=message["id"], error=OVERLOADED))
+    size, count = map(int, text.split())
+    data = update(size)
+    together = max(1, BATCH_BYTES // len(data))
+    for _ in range(count // together):
+        write(1, data * together)
+    return write(1, line(id=message["id"], result={"stopReason": "end_turn"}))
+
+
+def agent():
+    for raw in sys.stdin.buffer:
+        message = json.loads(raw)
+        match message["method"]:
+            case "initialize":
+                result = {"protocolVersion": 1, "agentCapabilities": {}}
+                write(1, line(id=message["id"], result=result))
+            case "session/new":
+                write(1, line(id=message["id"], result={"sessionId": "s1"}))
+            case "x/ping":
+                write(1, line(method="x/pong", params=message["params"]))
+            case "session/prompt":
+                answer_prompt(message)
+
+
+def pump(source, target):
+    with os.fdopen(source, "rb", 256 * 1024, closefd=False) as lines:
+        for raw in iter(lines.readline, b""):
+            write(target, raw)
+    os.close(target)
+
+
+def relay(command):
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+    ) as child:
+        there = threading.Thread(target=pump, args=(0, child.stdin.fileno()), daemon=True)
+        there.start()
+        pump(child.stdout.fileno(), 1)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "agent":
+        agent()
+    else:
+        relay(sys.argv[2:])

@@ -4,9 +4,9 @@
 `provider` is a model provider on loopback that fails as `scenes` tell it to (its words are in
 `shapes`); `kinds` says how each agent is started and set up for it; `client` is the client that
 writes down what it sees; `stage` plays one scene, with the proxy or without.  `test_scenes` holds
-what a client may see of each scene, `test_clients` lets the official Python and TypeScript clients
-talk through the proxy, and `python -m tests.agents.table` prints scene x agent, without and with
-the proxy.
+what a client may see of each scene, `test_reload` loads conversations again, `test_clients` lets
+the official Python and TypeScript clients talk through the proxy, and
+`python -m tests.agents.table` prints scene x agent, without and with the proxy.
 """
 
 import asyncio

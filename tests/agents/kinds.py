@@ -74,10 +74,19 @@ def _prepare_claude(home, port):
     }
 
 
+def _without(name, env):
+    return {key: value for key, value in env.items() if key != name}
+
+
 def _prepare_claude_seat(home, port):
     """A subscription instead of an API key."""
-    rest = {k: v for k, v in _prepare_claude(home, port).items() if k != "ANTHROPIC_API_KEY"}
+    rest = _without("ANTHROPIC_API_KEY", _prepare_claude(home, port))
     return {**rest, "CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat-test"}
+
+
+def _prepare_eager_claude(home, port):
+    """With its own retries as they are by default."""
+    return _without("CLAUDE_CODE_MAX_RETRIES", _prepare_claude(home, port))
 
 
 # --- codex ---------------------------------------------------------------------------------------
@@ -161,6 +170,7 @@ CLAUDE = Kind(
     history=("claude/projects",),
 )
 CLAUDE_SEAT = Kind("claude (seat)", _start_claude, _prepare_claude_seat, CLAUDE.attempts)
+EAGER_CLAUDE = Kind("claude (own retries)", _start_claude, _prepare_eager_claude)
 CODEX = Kind(
     "codex",
     _start_codex,

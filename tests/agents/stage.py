@@ -54,6 +54,8 @@ class Scene:
     """Runs on the idle session before the turn."""
     settings: Mapping = field(factory=dict)
     """Further settings of the proxy, by dotted path."""
+    options: tuple = ()
+    """Further options of the proxy."""
 
 
 @frozen
@@ -196,7 +198,8 @@ async def _play_in(run, folder):
     env = environment(home, run.kind.prepare(home, run.provider.port))
     command = run.kind.command(run.installed)
     if run.proxied:
-        command = proxied(command, settings_file(folder, run.scene.settings))
+        settings = settings_file(folder, run.scene.settings)
+        command = proxied(command, settings, *run.scene.options)
     run.client = Client(command, env, str(work), run.capable)
     try:
         async with run.client:
@@ -216,10 +219,10 @@ def folders(top):
     return home, work
 
 
-def proxied(command, settings):
+def proxied(command, settings, *options):
     """The command line of the proxy in front of an agent."""
     proxy = [sys.executable, "-m", "orchestrator.cli", "proxy", "--settings", str(settings)]
-    return [*proxy, "--", *command]
+    return [*proxy, *options, "--", *command]
 
 
 def settings_file(folder, settings):

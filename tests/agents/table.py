@@ -13,7 +13,7 @@ from tests.agents.kinds import CLAUDE, CODEX, KINDS, OPENCODE
 from tests.agents.scenes import SCENES
 from tests.agents.stage import ALONE_LIMIT_S, play
 
-_AT_ONCE = 3
+_AT_ONCE = 4
 
 FACTS = {
     ("reset mid-stream", OPENCODE): (

@@ -6,10 +6,10 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from tests.agents.kinds import CLAUDE, CLAUDE_SEAT, CODEX, KINDS, OPENCODE
-from tests.agents.provider import Answer
+from tests.agents.kinds import CLAUDE, CLAUDE_SEAT, CODEX, EAGER_CLAUDE, KINDS, OPENCODE
+from tests.agents.provider import Answer, Fault, first
 from tests.agents.scenes import SCENES
-from tests.agents.stage import SPOKEN, Part
+from tests.agents.stage import SPOKEN, Part, Scene
 
 pytestmark = [pytest.mark.agents, pytest.mark.timeout(600)]
 
@@ -204,3 +204,17 @@ def test_a_context_overflow_offers_a_new_session_and_is_not_tried_again(run):
 def test_a_failure_reaches_a_legacy_client_as_the_agent_would_have_told_it(run):
     told = run.error.get("message", "") + run.text
     assert re.search("limit|quota|too long|context window", told), (run.reply, run.text)
+
+
+_LOWERED = Scene(
+    "own retries lowered",
+    lambda _: first(1, Fault("overloaded", 529)),
+    options=("--own-retries",),
+)
+
+
+@pytest.mark.parametrize("part", [Part(_LOWERED, EAGER_CLAUDE, capable=True)], ids=str)
+def test_own_retries_can_be_lowered_so_that_the_proxy_alone_retries(run):
+    assert any("CLAUDE_CODE_MAX_RETRIES=0" in line for line in run.client.log)
+    assert [record.title.startswith("Retrying Claude") for record in of_turn(run)] == [False]
+    assert (run.stop_reason, run.requests) == ("end_turn", 2)

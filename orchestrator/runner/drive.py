@@ -41,7 +41,6 @@ from orchestrator.turn.effects import (
 from orchestrator.turn.events import (
     Began,
     Dropped,
-    DropReason,
     Due,
     Event,
     Recovered,
@@ -111,12 +110,9 @@ class Drive(Performer):
             await self.settle()
 
     def _about_to_send(self) -> Event:
-        """Ask for the permission, unless the fleet's retry budget was used up by others."""
+        """Ask for the permission."""
         now = self.session.clock.now()
-        live = self._live(now)
-        if not live.may_retry and self.session.is_budgeted(self.machine.pending):
-            return Dropped(now, live, DropReason.DENIED)
-        return Began(now, live)
+        return Began(now, self._live(now))
 
     def _attempt_ended(self, number: int, end: AttemptEnd) -> Event:
         now = self.session.clock.now()
@@ -234,6 +230,7 @@ class Drive(Performer):
             self.waited_s,
             self._drops,
             self.unread,
+            self._notes,
         )
         session = self.session
         session.keep(self, end)

@@ -120,6 +120,7 @@ class Performer:
     _chunks: list[str] | None = None
     """All that was shown."""
     _drops: tuple[Drop, ...] = ()
+    _notes: tuple[Note, ...] = ()
 
     @property
     def raised(self) -> Exception | None:
@@ -256,6 +257,7 @@ class Performer:
         self._owe(effect.record, Kind.ADVISORY if notice else kind)
 
     def _note(self, effect: Note) -> None:
+        self._notes = (*self._notes, effect)
         self._owe(effect, Kind.ADVISORY)
 
     def _owe(self, item: Record | Note, kind: Kind) -> None:

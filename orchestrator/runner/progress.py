@@ -87,6 +87,8 @@ class Outcome:
     """Retries and recoveries that were decided and not sent.  Nothing was counted for them."""
     unconsumed: tuple[str, ...] = ()
     """Steers and follow-ups that no attempt is known to have read, in order: queue them again."""
+    notes: tuple[Note, ...] = ()
+    """Why nothing more was tried, where the failure itself does not say: `retry_budget`, ..."""
 
     @property
     def landed(self) -> bool:

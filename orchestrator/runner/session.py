@@ -36,7 +36,7 @@ from orchestrator.turn.events import (
 )
 from orchestrator.turn.incidents import TurnIds
 from orchestrator.turn.machine import TurnMachine
-from orchestrator.turn.table import ROWS, Word
+from orchestrator.turn.table import ROWS
 
 if TYPE_CHECKING:
     from orchestrator.runner.orchestrator import Orchestrator
@@ -279,13 +279,9 @@ class Session:
             self.current.look(UserSpoke)
         return False
 
-    def is_budgeted(self, family: Family | None) -> bool:
-        """Whether the fleet's retry budget has a say in this family."""
-        return family is not None and Word.MAY_RETRY in ROWS[family].gates
-
     def pays_for(self, family: Family) -> None:
         """Pay for a re-send from the fleet's retry budget."""
-        if self.orchestrator.budgeted and self.is_budgeted(family):
+        if self.orchestrator.budgeted and ROWS[family].budgeted:
             self.orchestrator.bucket(self.provider).spend(self.clock.now())
 
     def answered(self, turn: Drive, event: Event) -> None:

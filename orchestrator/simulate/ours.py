@@ -36,8 +36,6 @@ from orchestrator.turn.effects import (
 )
 from orchestrator.turn.events import (
     Began,
-    Dropped,
-    DropReason,
     Due,
     Event,
     Evidence,
@@ -55,15 +53,14 @@ from orchestrator.turn.events import (
 )
 from orchestrator.turn.incidents import TurnIds
 from orchestrator.turn.machine import TurnMachine
-from orchestrator.turn.match import first_match
-from orchestrator.turn.table import TABLE, Word
+from orchestrator.turn.table import TABLE
 
 Effects = tuple[Effect, ...]
 
 _NOTHING: Final[Effects] = ()
 _IDS: Final = TurnIds("turn", "session", "epoch")
 """All turns share them: each is a session of its own, and nobody reads its records."""
-_BUDGETED: Final = frozenset(row.family for row in TABLE if Word.MAY_RETRY in row.gates)
+_BUDGETED: Final = frozenset(row.family for row in TABLE if row.budgeted)
 _RESULTS: Final = {
     How.FAILED: Result.FAILED,
     How.REFUSED: Result.REFUSED,
@@ -157,13 +154,7 @@ class Machines:
 
     def _dispatch(self, turn: MachineTurn, _: Dispatch, now: float) -> Effects:
         """Its place in line comes at once: each turn is a session of its own."""
-        live = turn.live
-        if self._bucket is not None:
-            live = self._look(turn, now)
-            if not live.may_retry and turn.machine.pending in _BUDGETED:
-                turn.denied = True
-                return self._answer(turn, Dropped(now, live, DropReason.DENIED))
-        return self._answer(turn, Began(now, live))
+        return self._answer(turn, Began(now, self._look(turn, now)))
 
     def _send(self, turn: MachineTurn, send: Send, now: float) -> Effects:
         if self._bucket is not None and send.family in _BUDGETED:
@@ -218,7 +209,7 @@ class Machines:
         return _NOTHING
 
     def _note(self, turn: MachineTurn, note: Note, now: float) -> Effects:
-        turn.denied = turn.denied or note.code is NoteCode.DENIED
+        turn.denied = turn.denied or note.code is NoteCode.RETRY_BUDGET
         self._fleet.told(turn, now)
         turn.mark(now, Sign.NOTED, note.text)
         return _NOTHING
@@ -234,17 +225,9 @@ class Machines:
                 self._bucket.landed(now)
             self._fleet.landed(turn, now)
         else:
-            denied = turn.denied or self._was_denied(turn, end, now)
-            self._fleet.end(turn, Result.DENIED if denied else _RESULTS[end.outcome], now)
+            result = Result.DENIED if turn.denied else _RESULTS[end.outcome]
+            self._fleet.end(turn, result, now)
         return _NOTHING
-
-    def _was_denied(self, turn: MachineTurn, end: End, now: float) -> bool:
-        """Whether the failure would have been tried again, had the fleet's budget allowed it."""
-        live: Live = turn.live
-        if live.may_retry or end.outcome is not How.FAILED or end.verdict is None:
-            return False
-        case = turn.machine.case(now, evolve(live, may_retry=True), end.verdict)
-        return first_match(case) is not None
 
     # The world ------------------------------------------------------------------------------------
 

@@ -67,6 +67,8 @@ class NoteCode(StrEnum):
     """Gave up at once: the turn around this one owns the recovery."""
     SEND_CAP = "send_cap"
     """Gave up: the turn's sends are used up."""
+    RETRY_BUDGET = "retry_budget"
+    """Gave up: the fleet's retry budget for this provider is used up."""
 
 
 @frozen

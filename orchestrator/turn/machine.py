@@ -105,6 +105,9 @@ _FIRST: Final[Effects] = (do.Dispatch(do.Payload.VERBATIM, 1),)
 _FIRST_AHEAD: Final[Effects] = (do.Dispatch(do.Payload.VERBATIM, 1, ahead=True),)
 _SEND_FIRST: Final[Effects] = (do.Send(1),)
 _FIRST_SENT: Final = Budgets(sends=1)
+_BUDGET_DENIES: Final[Effects] = (
+    do.Note(do.NoteCode.RETRY_BUDGET, wording.NOTES[do.NoteCode.RETRY_BUDGET]),
+)
 _LANDED_AT_ONCE: Final[Effects] = (do.End(do.How.LANDED, StopReason.END_TURN, None, FRESH),)
 
 ShowsWorld = (
@@ -191,13 +194,22 @@ class TurnMachine(TurnState):
                 return self._give_way(event.now, live, revoked)
             self.forgive(live)
         self.now = event.now
+        plan = self.plan
+        if plan is not None and not live.may_retry and table.ROWS[plan.family].budgeted:
+            return self._deny(plan, live)
         self.state = State.ATTEMPTING
         self.number += 1
         self.shown = 0
-        if self.plan is None:
+        if plan is None:
             self.budgets = _FIRST_SENT
             return _SEND_FIRST if self.clean else (do.Send(1, payload=do.Payload.CONTINUE),)
-        return self._spend(self.plan)
+        return self._spend(plan)
+
+    def _deny(self, plan: Plan, live: Live) -> Effects:
+        """Give up a re-send for which others used up the budget; the turn ends as it failed."""
+        drop = self.drop(plan, DropReason.DENIED)
+        case = self.case(plan.failed_at, live, self.cause())
+        return (drop, *_BUDGET_DENIES, *self._terminate(case))
 
     def _see(self, event: on.Saw) -> Effects:
         if event.attempt != self.number:
@@ -271,7 +283,8 @@ class TurnMachine(TurnState):
         """Find the row that serves a failure, from `place` on, and begin what it says."""
         row = match.first_match(case, place)
         if row is None:
-            return self._terminate(case)
+            denied = _BUDGET_DENIES if match.budget_denies(case, place) else NOTHING
+            return denied + self._terminate(case)
         withheld = self._withheld()
         if withheld is not None:
             return (do.Note(withheld, wording.NOTES[withheld]), *self._terminate(case))

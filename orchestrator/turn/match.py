@@ -7,6 +7,8 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final
 
+from attrs import evolve
+
 from orchestrator.settings.model import Settings
 from orchestrator.turn.case import OUTPUT, Case, Plan
 from orchestrator.turn.table import (
@@ -32,6 +34,14 @@ _SHOWN: Final[Mapping[Shown, Callable[[int], bool]]] = MappingProxyType(
 _READ: Final[Mapping[str, Callable[[Settings], Any]]] = MappingProxyType(
     {path: attrgetter(path) for row in TABLE for path in (row.limit, row.window) if path}
 )
+
+
+def budget_denies(case: Case, place: int = 0) -> bool:
+    """Whether nothing but the fleet's retry budget keeps a row from serving this failure."""
+    if case.live.may_retry:
+        return False
+    allowed = evolve(case, live=evolve(case.live, may_retry=True))
+    return first_match(allowed, place) is not None
 
 
 def plan_for(row: Row, case: Case) -> Plan:

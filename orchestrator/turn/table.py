@@ -132,6 +132,11 @@ class Row:
     verbatim_in_new_session: bool = False
     """A native session that knows nothing of the turn is never asked to continue."""
 
+    @property
+    def budgeted(self) -> bool:
+        """The fleet's retry budget has a say in its sends, and each of them costs."""
+        return Word.MAY_RETRY in self.gates
+
 
 _RESPAWN = ((Step.RESPAWN, IfItFails.END),)
 _DISCARD = ((Step.DISCARD, IfItFails.END),)

@@ -14,7 +14,7 @@ from orchestrator.testing import (
     assert_nothing_lost,
     assert_settled,
 )
-from orchestrator.turn.effects import Drop, Send
+from orchestrator.turn.effects import Drop, NoteCode, Send
 from orchestrator.turn.events import DropReason
 from tests.runner.world import SETTINGS, a_world
 
@@ -155,6 +155,8 @@ async def test_a_retry_that_the_budget_denies_at_the_decision_is_not_scheduled()
         session = world.session(ScriptedAgent(*[Kind.OVERLOADED] * 4))
         outcome = await session.turn("hi")
         assert (outcome.how, outcome.attempts) == (How.FAILED, 2)
+        assert [note.code for note in outcome.notes] == [NoteCode.RETRY_BUDGET]
+        assert outcome.dropped == ()
     assert_nothing_lost(world.recorder)
 
 
@@ -167,6 +169,9 @@ async def test_a_retry_that_others_used_up_the_budget_for_ends_as_denied():
         outcomes = sorted([one.outcome, two.outcome], key=lambda o: o.attempts)
         assert [o.attempts for o in outcomes] == [1, 2]
         assert [d.reason for d in outcomes[0].dropped] == [DropReason.DENIED]
+        assert [note.code for note in outcomes[0].notes] == [NoteCode.RETRY_BUDGET]
+        assert outcomes[0].how is How.FAILED
+        assert outcomes[0].verdict.kind is Kind.OVERLOADED
         assert outcomes[1].dropped == ()
     assert_nothing_lost(world.recorder)
 

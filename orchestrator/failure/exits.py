@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from orchestrator.failure.classify import Finding
 from orchestrator.failure.kinds import Kind
 from orchestrator.failure.verdict import Cause, Phase
 from orchestrator.failure.view import View
+from orchestrator.failure.walk import Finding
 
 _BEATS_AN_EXIT: Final = frozenset(
     {

@@ -7,15 +7,7 @@ from typing import Final
 
 from attrs import frozen
 
-from orchestrator.failure.classify import (
-    Candidates,
-    Match,
-    built_in,
-    find,
-    forbidden_kinds,
-    gather,
-    why_not,
-)
+from orchestrator.failure.classify import built_in, find
 from orchestrator.failure.kinds import Kind
 from orchestrator.failure.linear import compile_text
 from orchestrator.failure.raw import RawFailure
@@ -24,6 +16,13 @@ from orchestrator.failure.rule import RuleSet, Step
 from orchestrator.failure.speakers import speaker_named
 from orchestrator.failure.verdict import Context, Verdict
 from orchestrator.failure.view import View, open_failure
+from orchestrator.failure.walk import (
+    Candidates,
+    Match,
+    forbidden_kinds,
+    gather,
+    why_not,
+)
 from orchestrator.failure.wording import worded
 
 _MAX_PART: Final = 120

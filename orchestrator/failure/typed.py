@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from orchestrator.failure.classify import Finding
 from orchestrator.failure.kinds import KINDS, Kind
 from orchestrator.failure.raw import Surface
 from orchestrator.failure.view import View
+from orchestrator.failure.walk import Finding
 
 _BY_TYPE: Final[Mapping[str, Kind]] = MappingProxyType(
     {

@@ -30,9 +30,9 @@ from orchestrator.failure.sentences import (
 from orchestrator.failure.verdict import Cause, Refusal, Verdict
 
 if TYPE_CHECKING:
-    from orchestrator.failure.classify import Finding
     from orchestrator.failure.unwrap import Sentence
     from orchestrator.failure.view import View
+    from orchestrator.failure.walk import Finding
 
 MAX_TITLE: Final = 240
 _MAX_DETAILS: Final = 4000

@@ -36,7 +36,7 @@ from orchestrator.turn import (
     Wait,
 )
 from tests.turn.play import Play, sent
-from tests.turn.universe import MOVED, OTHER_STOP, SAME, STOPPING, USER
+from tests.turn.universe import MOVED, NO_BUDGET, OTHER_STOP, SAME, STOPPING, USER
 
 OWED = Facts(owed=True, interactive=False)
 STOPS = [OTHER_STOP, STOPPING, evolve(SAME, surface_stops=1)]
@@ -332,6 +332,31 @@ def test_a_first_entry_that_was_lost_leaves_nothing_to_drop():
 def test_a_step_that_failed_counts_as_denied():
     play = recovering()
     assert play.recovered(ok=False)[0] == Drop(Family.DEATH, 1, DropReason.DENIED)
+
+
+# the fleet's retry budget
+
+
+def test_a_retry_that_the_budget_denies_at_the_decision_ends_the_turn_with_its_reason():
+    play = sent()
+    note, publish, end = play.fail(Kind.OVERLOADED, live=NO_BUDGET)
+    assert note.code is NoteCode.RETRY_BUDGET
+    assert publish.record.severity is Severity.ERROR
+    assert end.outcome is How.FAILED
+
+
+def test_a_failure_that_no_row_would_serve_does_not_blame_the_budget():
+    play = sent()
+    assert kinds_of(play.fail(Kind.BILLING, live=NO_BUDGET)) == [Publish, End]
+
+
+def test_a_retry_that_others_used_up_the_budget_for_is_dropped_and_the_turn_ends_as_it_failed():
+    play = ready()
+    drop, note, publish, end = play.send(NO_BUDGET)
+    assert (drop.family, drop.reason) == (Family.TRANSIENT, DropReason.DENIED)
+    assert note.code is NoteCode.RETRY_BUDGET
+    assert publish.record.actions == (Action.RETRY,)
+    assert (end.outcome, end.session) == (How.FAILED, SessionState())
 
 
 # several at once

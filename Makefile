@@ -23,6 +23,7 @@ lint: $(STAMP)
 
 types: $(STAMP)
 	$(BIN)/mypy
+	$(BIN)/mypy tests/typing/api.py
 
 imports: $(STAMP)
 	$(BIN)/lint-imports

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from typing import Final
@@ -28,12 +29,14 @@ from orchestrator.runner import (
 )
 
 _REFRESH_S: Final = 0.1
+_LAYOUT: Final = re.compile(r"([\n\t])")
 _ACTIONS: Final = {"retry": "send it again", "login": "sign in", "new_session": "start anew"}
 
 
 def harmless(text: str) -> str:
-    """Foreign text for a terminal: lines stay lines, nothing else moves the cursor."""
-    return "\n".join(terminal_line(part) for part in text.split("\n"))
+    """Foreign text for a terminal: lines and tabs stay, nothing else moves the cursor."""
+    parts = _LAYOUT.split(text.replace("\r\n", "\n"))
+    return "".join(part if part in {"\n", "\t"} else terminal_line(part) for part in parts)
 
 
 @define(eq=False)
@@ -87,7 +90,8 @@ class Conversation:
             self._finish_line()
 
     def _write(self, text: str) -> None:
-        sys.stdout.write(text if is_plain(sys.stdout) else harmless(text))
+        # NO_COLOR is no leave for the agent to write escape sequences: only a pipe gets all of it.
+        sys.stdout.write(harmless(text) if sys.stdout.isatty() else text)
         sys.stdout.flush()
         self._mid_line = not text.endswith("\n")
 

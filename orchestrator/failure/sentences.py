@@ -7,6 +7,7 @@ last part stays), and advice that names a command of one program only.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any, Final
 
@@ -119,6 +120,8 @@ _URL: Final = (
 )
 _PATH: Final = r"(^|[\s\"'(=:\[`])(?:~|\.\.?)?(?:/[\w.@+~ -]{0,0}[\w.@+~-]+)+/([\w.@+~-]+)/?"
 _WINDOWS_PATH: Final = r"\b[A-Za-z]:\\+(?:[^\\\s\"'<>|:*?]+\\+)+([^\\\s\"'<>|:*?]+)"
+_PLACES: Final = ((_URL, rb"\1"), (_PATH, rb"\1\2"), (_WINDOWS_PATH, rb"\1"))
+"""Places, in the order in which they go, and what stays of each."""
 _REQUEST_ID: Final = r"(?i)\b(?:request|req)[ _-]?id\b['\" ]*[:=] ?['\"]?([\w:.-]{4,64})"
 
 
@@ -131,24 +134,25 @@ def _joined(patterns: tuple[str, ...]) -> str:
     return "(?i)" + "|".join(f"(?:{p})" for p in patterns)
 
 
-@cache
-def _one(pattern: str) -> Any:
-    return compile_text(pattern)
-
-
 def without_places(text: str) -> str:
     """URLs become their host, absolute paths their last part."""
     raw = text.encode("utf-8", "replace")
     if b"/" in raw or b"\\" in raw:
-        raw = _one(_URL).sub(rb"\1", raw)
-        raw = _one(_PATH).sub(rb"\1\2", raw)
-        raw = _one(_WINDOWS_PATH).sub(rb"\1", raw)
+        # What goes for one of them may uncover another, of those behind it only.
+        first = min(_placed()(raw) or (len(_PLACES),))
+        for pattern, rest in _PLACES[first:]:
+            raw = compile_text(pattern).sub(rest, raw)
     return str(raw.decode("utf-8", "replace"))
+
+
+@cache
+def _placed() -> Signs:
+    return compile_signs(*(pattern for pattern, _ in _PLACES))
 
 
 def request_id(text: str) -> str:
     """The provider's id of the request, where a text names it."""
-    found = _one(_REQUEST_ID).search(text[:MAX_READ].encode("utf-8", "replace"))
+    found = compile_text(_REQUEST_ID).search(text[:MAX_READ].encode("utf-8", "replace"))
     return "" if found is None else str(found.group(1).decode("utf-8", "replace")).rstrip(".")
 
 
@@ -156,7 +160,7 @@ def readable(text: str) -> str:
     """The sentences inside a text, redacted; empty when there were only envelopes."""
     raw = scrub(text[:MAX_READ]).encode("utf-8", "replace")
     if b"\n" in raw or b" at " in raw or b"stack" in raw:
-        cut = _one(_TRACE).search(raw)
+        cut = compile_text(_TRACE).search(raw)
         if cut is not None and raw[: cut.start()].strip():
             raw = raw[: cut.start()]
     flat = _paragraphs(raw.decode("utf-8", "replace"))
@@ -201,6 +205,8 @@ def _noticed(text: str) -> list[int]:
 
 def _trimmed(text: str, noticed: list[int]) -> str:
     """Without what stands in front of the sentence and behind it."""
+    if _IN_ENVELOPE not in noticed and _WITH_TAIL not in noticed:
+        return text.strip(_LOOSE_ENDS)
     raw = whole = text.encode("utf-8", "replace")
     for _ in range(_MAX_ENVELOPES if _IN_ENVELOPE in noticed else 0):
         found = _engine(_ENVELOPES).search(raw)
@@ -212,10 +218,11 @@ def _trimmed(text: str, noticed: list[int]) -> str:
         if shorter == raw:
             break
         raw = shorter
-    return str(raw.decode("utf-8", "replace")).strip(" ,;:|-·")
+    return str(raw.decode("utf-8", "replace")).strip(_LOOSE_ENDS)
 
 
 _MAX_TAILS: Final = 4
+_LOOSE_ENDS: Final = " ,;:|-·"
 
 
 def _balanced(words: str) -> str:
@@ -229,12 +236,13 @@ def _balanced(words: str) -> str:
     return words
 
 
-_SENTENCE_END: Final = r"[.!?][)'\"]?\s+|[\x{3002}\x{ff01}\x{ff1f}]| · |\n"
+_SENTENCE_END: Final = re.compile("[.!?][)'\"]?[ \t\n\f\r]+|[\u3002\uff01\uff1f]| · |\n")
+"""Can't backtrack: the first character says which alternative it is."""
 _ENDINGS: Final = (". ", "! ", "? ", "。", "\uff01", "\uff1f", " · ", "\n", ") ", "' ", '" ')
 """One of these stands in every text of more than one sentence."""
 _ABBREVIATION: Final = (
     r"(?i)(?:\b(?:e\.g|i\.e|etc|vs|no|inc|approx|jan|feb|mar|apr|jun|jul|aug|sep|sept|oct"
-    r"|nov|dec)|\b[a-z]|\.\.)\.\s*$"
+    r"|nov|dec)|\b[a-z]|\.\.)\.$"
 )
 
 
@@ -242,20 +250,34 @@ def sentences(text: str) -> list[str]:
     """A text cut into sentences; an abbreviation or a lower-case letter behind the dot joins."""
     if not any(end in text for end in _ENDINGS):
         return [text.strip()] if text.strip() else []
-    raw = text.encode("utf-8", "replace")
     parts: list[str] = []
     start = 0
-    for found in _one(_SENTENCE_END).finditer(raw):
-        behind = raw[found.end() : found.end() + 4]
-        piece = raw[start : found.end()]
-        dotted = found.group().startswith(b".")
-        flows_on = behind[:1].islower() and not behind.startswith(b"http")
-        if dotted and (flows_on or _one(_ABBREVIATION).search(piece)):
+    for found in _SENTENCE_END.finditer(text):
+        at, end = found.span()
+        dotted = text[at] == "."
+        if dotted and (_flows_on(text, end) or _is_abbreviation(text, start, at)):
             continue
-        parts.append(piece.decode("utf-8", "replace").strip())
-        start = found.end()
-    parts.append(raw[start:].decode("utf-8", "replace").strip())
+        parts.append(text[start:end].strip())
+        start = end
+    parts.append(text[start:].strip())
     return [part for part in parts if part]
+
+
+def _flows_on(text: str, end: int) -> bool:
+    """A small letter goes on in the middle of a sentence, unless it is an address."""
+    behind = text[end : end + 4]
+    return behind[:1].isascii() and behind[:1].islower() and behind != "http"
+
+
+def _is_abbreviation(text: str, start: int, dot: int) -> bool:
+    """The word in front of this dot is cut short, and no bracket or quote closes behind it."""
+    word = text[max(start, dot - _LONGEST_ABBREVIATION) : dot + 1]
+    closed = text[dot + 1] in ")'\""
+    return not closed and bool(compile_text(_ABBREVIATION).search(word.encode("utf-8", "replace")))
+
+
+_LONGEST_ABBREVIATION: Final = 16
+"""Characters, with what stands in front of it."""
 
 
 def shortened(text: str, longest: int) -> str:
@@ -305,15 +327,13 @@ _EMPTY_WORDS: Final = (
 
 def says_nothing(text: str) -> bool:
     """No person learns anything from this text: a status, a symbol, `internal error`."""
-    raw = text.encode("utf-8", "replace")
-    empty = _cased(_EMPTY_WORDS)
-    return bool(empty.search(raw)) or bool(_one(_SYMBOLS).search(raw))
+    return bool(_empty()(text.encode("utf-8", "replace")))
 
 
 _SYMBOLS: Final = r"\b[A-Z][a-z]+[A-Z]\w*(?:Exception|Error|Failure)\b"
 
 
 @cache
-def _cased(patterns: tuple[str, ...]) -> Any:
-    *worded, symbol = patterns
-    return compile_text("(?i:" + "|".join(worded) + f")|{symbol}")
+def _empty() -> Signs:
+    *worded, symbol = _EMPTY_WORDS
+    return compile_signs("(?i:" + "|".join(worded) + f")|{symbol}", _SYMBOLS)

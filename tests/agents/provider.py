@@ -97,6 +97,7 @@ class Provider:
     stopping: asyncio.Event = field(factory=asyncio.Event)
     port: int = 0
     _base: int = 0
+    _asked: asyncio.Condition = field(factory=asyncio.Condition)
     _server: asyncio.Server | None = None
     _writers: set = field(factory=set)
     _serving: set = field(factory=set)
@@ -133,6 +134,11 @@ class Provider:
         now = self.script(len(self.counted) + 1)
         return now if isinstance(now, Fault) and now.wide else Answer()
 
+    async def until_asked(self, count):
+        """Wait until this many of the turns' own requests have come."""
+        async with self._asked:
+            await self._asked.wait_for(lambda: len(self.counted) >= count)
+
     async def _serve(self, reader, writer):
         self._writers.add(writer)
         self._serving.add(asyncio.current_task())
@@ -158,6 +164,8 @@ class Provider:
         number = len(self.own) + 1 if own else 0
         action = self._next_action(own=own, asked=number - self._base)
         self.requests.append(Request(time.monotonic(), path, number, action, body))
+        async with self._asked:
+            self._asked.notify_all()
         if api is not None and method == "POST":
             return await _Reply(self, writer, api, body, number, action).send()
         await _send_whole(writer, *_aside(method, path))

@@ -3,9 +3,10 @@
 import asyncio
 
 from tests.agents.provider import Answer, Cut, Fault, Hang, always, first
-from tests.agents.stage import Scene
+from tests.agents.stage import SPOKEN, Scene
 
 _LONG = Answer(" ".join(f"w{n}" for n in range(400)), pause_s=0.1)
+_SLOW = Answer(" ".join(f"w{n}" for n in range(30)) + f", {SPOKEN}.", pause_s=0.1)
 _SOON_S = 0.5
 _WAIT_S = 4.0
 """A wait of the proxy that is long enough to act in."""
@@ -47,6 +48,15 @@ def _slow_then_ok(_):
     return first(1, _LONG)
 
 
+def _slow(_):
+    return first(1, _SLOW)
+
+
+def _patient(_):
+    """A throttle that each agent waits out by itself, telling nobody."""
+    return first(1, Fault("throttled", 429, {"retry-after": "20"}))
+
+
 def _refused(name, status, *, wide=False):
     def script(kind):
         return always(Fault(name, status, kind.hurry if status == 429 else {}, wide))
@@ -74,6 +84,22 @@ async def _in_the_wait(run):
 async def _kill_in_the_wait(run):
     await _in_the_wait(run)
     run.kill_agent()
+
+
+async def _cancel_mid_turn(run):
+    await _until_shown(run)
+    run.cancel()
+
+
+async def _cancel_its_own_wait(run):
+    await run.provider.until_asked(1)
+    await asyncio.sleep(1.5)
+    run.cancel()
+
+
+async def _prompt_too(run):
+    await _until_shown(run)
+    run.prompt_too("And why so late?")
 
 
 async def _cancel_in_the_wait(run):
@@ -125,6 +151,9 @@ SCENES = (
     Scene("lost session", _lost, _lose_inner_mid_turn, _lose_inner_idle),
     Scene("kill -9 when idle, history gone", _well, before=_lose_history),
     Scene("cancel in the wait", _overload, _cancel_in_the_wait, settings=_PATIENT),
+    Scene("cancel mid-turn", _slow_then_ok, _cancel_mid_turn),
+    Scene("cancel in the agent's own wait", _patient, _cancel_its_own_wait),
+    Scene("another prompt mid-turn", _slow, _prompt_too),
     Scene("401", _refused("key_rejected", 401)),
     Scene("usage limit", _refused("usage_limit", 429)),
     Scene("context overflow", _refused("context_overflow", 400, wide=True)),

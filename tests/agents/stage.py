@@ -100,6 +100,10 @@ class Run:
     """More of them, within a second after the answer."""
     talked: int = 0
     """Healthy turns before the one that matters."""
+    more: list = field(factory=list)
+    """Answers to come, to prompts that a scene sent beside the one that matters."""
+    more_stops: list = field(factory=list)
+    """How those ended."""
     killed: list = field(factory=list)
     """Ids of the processes we killed."""
     left: list = field(factory=list)
@@ -135,6 +139,9 @@ class Run:
         home = Path(self.client.env["HOME"])
         for path in (path for pattern in self.kind.history for path in home.glob(pattern)):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    def prompt_too(self, text):
+        self.more.append(self.client.prompt(self.session, text))
 
     def cancel(self):
         self.cancelled_at = time.monotonic()
@@ -257,8 +264,20 @@ async def _turn(run):
         raise outcome[0]
     run.took_s = ended - started
     run.requests = len(provider.counted)
+    run.agents_left = len(run.agents())
     if run.cancelled_at is not None:
         run.cancelled_s = ended - run.cancelled_at
-    run.agents_left = len(run.agents())
+    if run.more:
+        await asyncio.wait(run.more, timeout=limit)
+        run.more_stops = [_how(future) for future in run.more]
+        run.requests = len(provider.counted)
     await asyncio.sleep(_LATE_S)
     run.late_requests = len(provider.counted) - run.requests
+
+
+def _how(future):
+    """How another prompt ended."""
+    reply = (future.result() or {}) if future.done() else {}
+    if "error" in reply:
+        return f"error {reply['error']['code']}"
+    return (reply.get("result") or {}).get("stopReason", "no answer")

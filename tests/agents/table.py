@@ -13,7 +13,7 @@ from tests.agents.kinds import CLAUDE, CODEX, KINDS, OPENCODE
 from tests.agents.scenes import SCENES
 from tests.agents.stage import ALONE_LIMIT_S, play
 
-_AT_ONCE = 4
+_AT_ONCE = 5
 
 FACTS = {
     ("reset mid-stream", OPENCODE): (
@@ -56,6 +56,8 @@ def cell(runs):
     phrases = list(dict.fromkeys(told(run) for run in runs))
     count = max(run.requests for run in runs)
     left = max(len(run.left) for run in runs)
+    others = dict.fromkeys(stop for run in runs for stop in run.more_stops)
+    phrases += [f"the other prompt: {stop}" for stop in others]
     cost = f"{count} request{'s' * (count != 1)}"
     orphans = f", **{left} left running**" if left else ""
     return f"{' / '.join(phrases)}; {cost}{orphans}"

@@ -8,6 +8,7 @@ records and counts.
 from __future__ import annotations
 
 import gzip
+import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
@@ -30,6 +31,7 @@ from orchestrator.service.problems import HANDLERS, MEDIA_TYPE, Code, Problem, P
 
 LOOPBACK_HOSTS: Final = ("127.0.0.1", "localhost", "[::1]")
 """Names a service on loopback answers to, so that no page elsewhere reaches it by a DNS trick."""
+_MOST_DIGITS: Final = 18
 MOST: Final = 500
 """Incidents in one page, at most."""
 
@@ -105,7 +107,7 @@ def _position(cursor: str | None) -> int:
     except ValueError:
         text = ""
     name, _, number = text.partition(":")
-    if name != "after" or not number.isdecimal():
+    if name != "after" or not number.isdecimal() or len(number) > _MOST_DIGITS:
         raise ProblemError(Code.BAD_CURSOR, field="cursor")
     return int(number)
 
@@ -113,6 +115,15 @@ def _position(cursor: str | None) -> int:
 _ACTIVE: Final = "Only those that are active, or only those that are not."
 _CURSOR: Final = "`next_cursor` of the page before."
 _LIMIT: Final = "Incidents in this page, at most."
+
+
+def _takes_gzip(accept_encoding: str) -> bool:
+    """Whether a client lists gzip and does not refuse it by a weight of zero."""
+    listed = (part.replace(" ", "").lower().partition(";") for part in accept_encoding.split(","))
+    return any(name == "gzip" and not _NO_WEIGHT.fullmatch(weight) for name, _, weight in listed)
+
+
+_NO_WEIGHT: Final = re.compile(r"q=0(?:\.0*)?")
 
 
 def _problems(*statuses: int) -> dict[int, ResponseSpec]:
@@ -155,10 +166,13 @@ def readyz(state: State) -> Readiness:
 )
 def metrics(request: Request[Any, Any, Any], state: State) -> Response[bytes]:
     """Answer in OpenMetrics when the Accept header asks for it, else in the text format."""
-    encode, content_type = choose_encoder(request.headers.get("accept", ""))
+    try:
+        encode, content_type = choose_encoder(request.headers.get("accept", ""))
+    except (TypeError, ValueError):  # what the library makes of a version that is no version
+        encode, content_type = choose_encoder("")
     body = encode(state.metrics.scraped())
     headers = {"Content-Type": content_type, "Vary": "Accept, Accept-Encoding"}
-    if "gzip" in request.headers.get("accept-encoding", ""):
+    if _takes_gzip(request.headers.get("accept-encoding", "")):
         body = gzip.compress(body, compresslevel=1)
         headers["Content-Encoding"] = "gzip"
     return Response(body, headers=headers)
@@ -193,13 +207,14 @@ def list_incidents(
 
 
 @get(
-    "/v1/incidents/{incident_id:str}",
+    "/v1/incidents/{incident_id:path}",
     summary="All revisions of one incident",
     responses=_problems(404),
     sync_to_thread=False,
 )
 def show_incident(incident_id: Annotated[str, PathParameter()], state: State) -> IncidentHistory:
     """Show how one incident was told, from its first revision on."""
+    incident_id = incident_id.removeprefix("/")  # a host's own ids may hold slashes
     incidents: Incidents = state.incidents
     is_active = incident_id in incidents.active_ids()
     kept = incidents.get(incident_id)

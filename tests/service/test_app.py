@@ -1,6 +1,8 @@
 """The service as a client sees it, over ASGI without a socket."""
 
 import gzip
+from base64 import urlsafe_b64encode
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -104,6 +106,27 @@ async def test_a_scrape_is_packed_only_for_a_client_that_can_unpack_it(client):
     assert len(gzip.compress(plain.content)) < len(plain.content) / 5
 
 
+@pytest.mark.parametrize("asked", ["gzip;q=0", "gzip; q=0.000, br", "x-gzip", "identity", "br"])
+async def test_a_scrape_is_not_packed_for_a_client_that_refuses_it(client, asked):
+    answer = await client.get("/metrics", headers={"accept-encoding": asked})
+    assert "content-encoding" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "application/openmetrics-text; version=abc",
+        "application/openmetrics-text; version=1.x",
+        "text/plain; version=one",
+        ";;,=",
+    ],
+)
+async def test_a_format_that_nobody_knows_still_gets_the_series(client, asked):
+    answer = await client.get("/metrics", headers={"accept": asked})
+    assert answer.status_code == 200
+    assert "orchestrator_turns_total" in answer.text
+
+
 async def test_incidents_are_listed_in_the_order_they_first_appeared(client):
     body = (await client.get("/v1/incidents")).json()
     assert [row["id"] for row in body["incidents"]] == ["a:error", "b:error", "c:error"]
@@ -138,7 +161,12 @@ async def test_a_page_that_ends_with_the_last_incident_has_no_cursor(client):
     assert (len(body["incidents"]), body["next_cursor"]) == (3, None)
 
 
-@pytest.mark.parametrize("cursor", ["zz", "YWZ0ZXI6", "YWZ0ZXI6LTE", "\u00e9", "YmVmb3JlOjE"])
+ENDLESS = urlsafe_b64encode(b"after:" + b"9" * 5_000).decode().rstrip("=")
+
+
+@pytest.mark.parametrize(
+    "cursor", ["zz", "YWZ0ZXI6", "YWZ0ZXI6LTE", "\u00e9", "YmVmb3JlOjE", ENDLESS]
+)
 async def test_a_cursor_that_was_not_given_out_is_refused(client, cursor):
     body = problem(await client.get("/v1/incidents", params={"cursor": cursor}))
     assert (body["status"], body["code"], body["field"]) == (400, "bad_cursor", "cursor")
@@ -163,6 +191,14 @@ async def test_one_incident_shows_how_it_was_told():
     told = [(r["revision"], r["severity"], r["actions"], r["active"]) for r in body["revisions"]]
     assert body["active"] is True
     assert told == [(1, "warning", [], False), (2, "error", ["retry"], True)]
+
+
+@pytest.mark.parametrize("name", ["chat/7:error", "two words:error", "was?:error", "50%2F:error"])
+async def test_an_incident_is_found_whatever_its_host_calls_a_turn(name):
+    async with client_of(create_app(MetricsObserver(), incidents=kept(name))) as opened:
+        listed = (await opened.get("/v1/incidents")).json()["incidents"][0]["id"]
+        answer = await opened.get(f"/v1/incidents/{quote(listed, safe='')}")
+        assert (answer.status_code, answer.json()["id"]) == (200, name)
 
 
 async def test_an_unknown_incident_is_a_problem_with_its_own_code(client):

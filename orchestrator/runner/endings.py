@@ -14,12 +14,16 @@ from typing import Any, Final, TypeVar
 from attrs import evolve
 
 from orchestrator.failure.redact import scrub
+from orchestrator.failure.sentences import shortened
 from orchestrator.failure.verdict import Refusal, Verdict
+from orchestrator.failure.wording import MAX_TITLE
 from orchestrator.runner import allowed
 from orchestrator.runner.agent import AttemptEnd
 from orchestrator.turn.events import Event, Failed, Finished, Live, Refused, StopReason
 
 _Said = TypeVar("_Said", Verdict, Refusal)
+_MAX_READ: Final = 4000
+"""Characters in which a title is looked for."""
 
 _TEXTS: Final[Mapping[type, tuple[str, ...]]] = MappingProxyType(
     {Verdict: ("title", "details", "raw_detail"), Refusal: ("category", "explanation")}
@@ -43,6 +47,11 @@ def event_of(
     if isinstance(end, Refusal):
         return Refused(now, live, number, redacted(end))
     raise allowed.wrong("attempt", end, "a StopReason, RawFailure, Verdict, Refusal or None")
+
+
+def titled(said: str) -> str:
+    """Make a title of what an agent says: without its secrets, and no longer than a title is."""
+    return shortened(scrub(said)[:_MAX_READ], MAX_TITLE)
 
 
 def redacted(said: _Said) -> _Said:

@@ -18,13 +18,13 @@ import anyio
 from attrs import define, evolve
 
 from orchestrator.failure.kinds import Category, Kind
-from orchestrator.failure.redact import scrub
 from orchestrator.incident.ledger import NOTHING_ACTIVE, Mark
 from orchestrator.incident.record import Record
 from orchestrator.runner.agent import Attempt, Prompt
 from orchestrator.runner.audience import Audience
 from orchestrator.runner.backlog import Backlog
 from orchestrator.runner.delivery import PATIENCE_S
+from orchestrator.runner.endings import titled
 from orchestrator.runner.progress import (
     NoteDelivered,
     Outcome,
@@ -158,11 +158,11 @@ class Performer:
 
     def agent_retries(self, attempt: Attempt, title: str, category: Category) -> None:
         if self._flight is attempt:
-            self.feed(Retrying(attempt.number, scrub(title), category))
+            self.feed(Retrying(attempt.number, titled(title), category))
 
     def advised(self, attempt: Attempt, key: str, title: str, category: Category) -> None:
         if self._flight is attempt:
-            self.feed(Advised(key, scrub(title), category))
+            self.feed(Advised(key, titled(title), category))
 
     def consumed(self, text: str) -> None:
         if text in self.unread:

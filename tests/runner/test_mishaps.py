@@ -144,6 +144,19 @@ async def test_no_secret_of_an_agent_is_told_to_anybody(script):
         assert KEY not in repr((world.sink.items, world.recorder.steps, outcome))
 
 
+async def test_what_an_agent_says_of_itself_is_never_longer_than_a_title():
+    long = "The agent is trying again, because its connection was lost. " + "More words. " * 10_000
+
+    def talk(attempt):
+        attempt.retrying(long)
+        attempt.advise("key", long)
+
+    async with a_world() as world:
+        await world.session(ScriptedAgent([talk])).turn("hi")
+    titles = {record.title for record in world.sink.records}
+    assert titles == {"The agent is trying again, because its connection was lost."}
+
+
 async def test_no_secret_of_a_host_is_reported():
     async with a_world() as world:
         record = await world.session(ScriptedAgent()).report(Verdict.of(Kind.BILLING, KEY))

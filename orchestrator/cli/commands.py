@@ -46,6 +46,12 @@ COMMANDS: Final = (
         "Run",
     ),
     Row(
+        "doctor",
+        "orchestrator.cli.doctor:doctor",
+        "Try out an agent and say what recovery can do with it.",
+        "Run",
+    ),
+    Row(
         "classify",
         "orchestrator.cli.classify:classify",
         "Say what raw failures are, one verdict a line.",

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, tzinfo
 from functools import cache
+from itertools import islice
 from typing import Any, Final
 
 from orchestrator.failure.hint_values import (
@@ -27,7 +28,7 @@ from orchestrator.failure.hint_values import (
     wall_clock,
     zone,
 )
-from orchestrator.failure.linear import compile_linear
+from orchestrator.failure.linear import Signs, compile_linear, compile_signs
 
 ReadField = Callable[[str, object, Moment], Hint]
 
@@ -44,7 +45,14 @@ def read(text: str, moment: Moment, read_field: ReadField) -> Iterator[Hint]:
         text = f"{text[:_MAX_CHARS]} {text[-_MAX_CHARS:]}"
     # "a<newline>gain": once with the words apart, once joined.
     for form in (" ".join(text.split()), _WRAP.sub("", text) if "\n" in text else ""):
-        found = [*_fields(form, moment, read_field), *_said(form, moment)]
+        data = form.encode("utf-8", "surrogatepass")
+        signs = _signs()(data)
+        if signs is None:
+            continue
+        found = _fields(data, moment, read_field) if _NAMED in signs else []
+        found += _said(data, moment) if _OPENED in signs else []
+        if _BEFORE in signs:
+            found.append(_said_before(data))
         found = [hint for hint in found if hint != NOTHING]
         if found:
             yield from found
@@ -70,10 +78,12 @@ def _field_pattern() -> Any:
     return compile_linear(_FIELD)
 
 
-def _fields(text: str, moment: Moment, read_field: ReadField) -> Iterator[Hint]:
-    for match in _field_pattern().finditer(text.encode("utf-8", "surrogatepass")):
+def _fields(data: bytes, moment: Moment, read_field: ReadField) -> list[Hint]:
+    found = []
+    for match in _field_pattern().finditer(data):
         name, value = (group.decode("utf-8", "replace") for group in match.groups())
-        yield read_field(name, value.rstrip(".;"), moment)
+        found.append(read_field(name, value.rstrip(".;"), moment))
+    return found
 
 
 # -- triggers -------------------------------------------------------------------------------------
@@ -103,6 +113,14 @@ _TIME_FIRST = (
     r"|\xe9\x87\x8d\xe8\xa9\xa6|\xeb\x8b\xa4\xec\x8b\x9c|\xec\x9e\xac\xec\x8b\x9c\xeb\x8f\x84"
     r"|\berneut\b|until (?:the )?(?:retry|reset)|before (?:the next |trying|retry))"
 )
+
+
+_NAMED, _OPENED, _BEFORE = range(3)
+
+
+@cache
+def _signs() -> Signs:
+    return compile_signs(_FIELD, _TRIGGERS, _TIME_FIRST, text=False)
 
 
 @cache
@@ -135,15 +153,26 @@ _PREPOSITION = re.compile(
 )
 
 
-def _said(text: str, moment: Moment) -> Iterator[Hint]:
-    data = text.encode("utf-8", "surrogatepass")
-    for count, match in enumerate(_trigger_pattern().finditer(data)):
-        if count >= _MAX_TRIGGERS:
-            break
-        tail = data[match.end() : match.end() + _WINDOW].decode("utf-8", "replace")
-        yield _behind(tail, match.lastindex, moment)
-    if first := _time_first_pattern().search(data):
-        yield retry(spoken_duration(first.group(1).decode("utf-8", "replace")))
+def _said(data: bytes, moment: Moment) -> list[Hint]:
+    found = []
+    for match in islice(_trigger_pattern().finditer(data), _MAX_TRIGGERS):
+        end = match.end()
+        tail = data[end : end + _WINDOW].decode("utf-8", "replace")
+        if _TIME.search(tail):
+            found.append(_behind(tail, match.lastindex, moment))
+    return found
+
+
+def _said_before(data: bytes) -> Hint:
+    first = _time_first_pattern().search(data)
+    said = first.group(1).decode("utf-8", "replace") if first else ""
+    return retry(spoken_duration(said))
+
+
+_TIME = re.compile(
+    r"\d|an?\b|one|eine|une|today|tomorrow|midnight|noon|mon|tue|wed|thu|fri|sat|sun", re.IGNORECASE
+)
+"""Stands in everything below that is read as a time."""
 
 
 _UNITLESS = re.compile(r"\d{1,7}(?:\.\d{1,9})?(?![\d:/%\w-])")

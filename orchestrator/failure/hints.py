@@ -83,7 +83,7 @@ def read_hint(
     for hint in _walk(data, moment, inner_texts, found):
         found.add(hint)
     found.add_reset(buckets)
-    for text in (*texts, *inner_texts):
+    for text in dict.fromkeys((*texts, *inner_texts)):
         if found.complete:
             break
         if isinstance(text, str):

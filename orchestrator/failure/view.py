@@ -7,7 +7,7 @@ from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from orchestrator.failure.linear import compile_text
 from orchestrator.failure.raw import RawFailure, Surface
@@ -171,30 +171,29 @@ def open_failure(raw: RawFailure, speaker: Speaker, context: Context) -> View:
     contents = Contents()
     fields = speaker.provider_fields
     provider_message = raw.surface is not Surface.ACP_ERROR or "message" in fields
-    contents.add(raw.data, provider=True)
-    contents.add(raw.body, provider=True)
+    contents.add(raw.data)
+    contents.add(raw.body)
     contents.add(raw.message, provider=provider_message)
     for cause in raw.causes:
-        contents.add(cause, provider=True, key="cause")
-    contents.add(raw.stderr, provider=True)
+        contents.add(cause, key="cause")
+    contents.add(raw.stderr)
     view = View(raw, speaker, context, contents)
     for index, sentence in enumerate(contents.sentences):
         plain = sentence.plain
-        for _ in range(4):
-            wrapper = (
-                _transport_wrapper().search(plain) if b": " in plain or b" - " in plain else None
-            )
-            if wrapper is None or not plain[wrapper.end() :].strip(b" .:"):
-                break
-            view.stream_cut = view.stream_cut or b"stream disconnected" in wrapper.group()
-            plain = plain[wrapper.end() :]
-        if plain is not sentence.plain:
-            contents.sentences[index] = Sentence(
-                sentence.original,
-                plain,
-                sentence.provider,
-                sentence.level,
-                sentence.keyed,
-                sentence.code,
-            )
+        if b"before completion: " in plain or b"connection" in plain or b"exception - " in plain:
+            contents.sentences[index] = evolve(sentence, plain=_unwrapped(view, plain))
     return view
+
+
+def _unwrapped(view: View, plain: bytes) -> bytes:
+    """A sentence without the wrappers that lie about it."""
+    for _ in range(_MAX_WRAPPERS):
+        wrapper = _transport_wrapper().search(plain)
+        if wrapper is None or not plain[wrapper.end() :].strip(b" .:"):
+            break
+        view.stream_cut = view.stream_cut or b"stream disconnected" in wrapper.group()
+        plain = plain[wrapper.end() :]
+    return plain
+
+
+_MAX_WRAPPERS: Final = 4

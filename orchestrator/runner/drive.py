@@ -22,6 +22,7 @@ from orchestrator.failure.verdict import Verdict
 from orchestrator.runner import allowed
 from orchestrator.runner.agent import Attempt, AttemptEnd, RecoveryResult
 from orchestrator.runner.audience import Audience
+from orchestrator.runner.cancellation import CANCELLED, is_ours
 from orchestrator.runner.endings import event_of
 from orchestrator.runner.performer import Performer
 from orchestrator.runner.progress import (
@@ -149,8 +150,10 @@ class Drive(Performer):
                 end = StopReason.CANCELLED  # by `_cancel`
                 with anyio.CancelScope() as self._work:
                     end = await session.agent.attempt(attempt)
-        except Exception as error:  # noqa: BLE001 - a failure is a value from here on
-            self._error = error
+        except (Exception, CANCELLED) as error:
+            if isinstance(error, CANCELLED) and is_ours():
+                raise
+            self._error = error  # a failure is a value from here on
             return session.verdict_on(error, self)
         finally:
             self._flight = self._work = None
@@ -167,7 +170,9 @@ class Drive(Performer):
         try:
             with anyio.CancelScope() as self._work, anyio.fail_after(budget):
                 result = await self.session.agent.recover(recover)
-        except Exception as error:  # noqa: BLE001 - foreign code
+        except (Exception, CANCELLED) as error:
+            if isinstance(error, CANCELLED) and is_ours():
+                raise
             result = RecoveryResult(ok=False, detail=one_line(str(error) or type(error).__name__))
         finally:
             self._work = None

@@ -115,7 +115,7 @@ class Performer:
     """Evidence that was the last event of all."""
     _audience: Audience | None = None
     """Those who watch a turn that somebody else runs."""
-    _error: Exception | None = None
+    _error: BaseException | None = None
     """What the last attempt raised; let go before any wait, since it holds whole frames."""
     _chunks: list[str] | None = None
     """All that was shown."""
@@ -123,7 +123,7 @@ class Performer:
     _notes: tuple[Note, ...] = ()
 
     @property
-    def raised(self) -> Exception | None:
+    def raised(self) -> BaseException | None:
         """What the last attempt raised.  A wait lets it go."""
         return self._error
 

@@ -345,15 +345,15 @@ class Session:
         )
 
     def understood(
-        self, failure: RawFailure | Exception | Verdict, turn: Drive | None = None
+        self, failure: RawFailure | BaseException | Verdict, turn: Drive | None = None
     ) -> Verdict:
         """Take the verdict on what happened, or the one that somebody has taken already."""
         return redacted(failure) if isinstance(failure, Verdict) else self.verdict_on(failure, turn)
 
-    def verdict_on(self, failure: RawFailure | Exception, turn: Drive | None = None) -> Verdict:
+    def verdict_on(self, failure: RawFailure | BaseException, turn: Drive | None = None) -> Verdict:
         """Take the verdict on what happened, with what is known at the moment."""
         if isinstance(failure, AgentError | RuntimeFailure):
-            return failure.verdict
+            return redacted(failure.verdict)
         raw = failure if isinstance(failure, RawFailure) else RawFailure.exception(failure)
         shown = 0 if turn is None else turn.machine.shown
         context = Context(

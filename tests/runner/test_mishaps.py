@@ -1,5 +1,7 @@
 """What hosts and agents get wrong, and what goes wrong at a bad moment."""
 
+import asyncio
+
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
@@ -238,6 +240,36 @@ async def test_a_clock_that_goes_back_leaves_no_negative_waits():
         outcome = await world.session(ScriptedAgent(Kind.OVERLOADED, ["fine"])).turn("hi")
         assert outcome.landed
         assert outcome.waited_s == 90_000.0
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("beside", [False, True])
+async def test_a_cancellation_that_nobody_asked_for_ends_the_attempt_and_not_its_host(beside):
+    async def gone(_):
+        task = asyncio.get_running_loop().create_future()
+        task.cancel()
+        await task
+
+    async with a_world() as world:
+        session = world.session(ScriptedAgent(["half", gone], ["fine"]))
+        turn = session.turn("hi")
+        if beside:
+            async with turn:
+                pass
+        outcome = await turn
+        assert (outcome.how, outcome.stop_reason, outcome.text) == (How.LANDED, "cancelled", "half")
+        assert (await session.turn("again")).text == "fine"
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_cancellation_that_nobody_asked_for_is_a_step_that_failed():
+    class Broken(ScriptedAgent):
+        async def recover(self, recover, /):
+            raise asyncio.CancelledError
+
+    async with a_world() as world:
+        outcome = await world.session(Broken(Kind.AGENT_DIED)).turn("hi")
+        assert outcome.how is How.FAILED
 
 
 # The action retry ---------------------------------------------------------------------------------

@@ -1,0 +1,22 @@
+"""Telling a cancellation of ours from one that merely came out of foreign code.
+
+On asyncio an agent that awaits a task which its own library has cancelled raises `CancelledError`,
+although nobody cancelled the turn.  Passed on, it would end the host's task without a word.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+CANCELLED: Final = asyncio.CancelledError
+"""Trio's own can't be raised by accident."""
+
+
+def is_ours() -> bool:
+    """Whether somebody has asked this very task to end."""
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        return False  # not on asyncio, so nobody can mean this task by it
+    return task is None or task.cancelling() > 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import binascii
 import re
 from collections.abc import Iterator
@@ -38,9 +37,9 @@ def runs(data: bytes) -> Iterator[tuple[int, int, bytes]]:
 def unbase64(run: bytes) -> bytes:
     """What a run in either alphabet holds, padded or not, cut short or not."""
     run = run.translate(_STANDARD, b"\r\n").rstrip(b"=")
-    run = run[: len(run) - (len(run) % 4 == 1)]
+    beyond = len(run) % 4
     try:
-        return base64.b64decode(run + b"=" * (-len(run) % 4))
+        return binascii.a2b_base64(run[:-1] if beyond == 1 else run + b"=="[: -beyond % 4])
     except binascii.Error:
         return b""
 

@@ -101,6 +101,9 @@ def _holds_secret(run: bytes, depth: int) -> bool:
     """True for base64 of a secret; names count only where the bytes read as text."""
     # A run may start in front of what was encoded, so all four alignments are tried.
     inside = [unbase64(run[skip:]) for skip in range(4)]
+    signs = _signs()(b"\n".join(inside)) or ()
+    if _SPEAKS not in signs and not (_RUN in signs and _MIXED in signs):
+        return False
     readable = [decoded for decoded in inside if is_text(decoded)]
     rest = b"\n".join(decoded for decoded in inside if decoded not in readable)
     if any(map(is_aws_secret, inside)) or shapes.any_in(rest):

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from attrs import frozen
+from attrs import define
 
 _MAX_VIEWS = 3
 
@@ -44,7 +44,7 @@ def _decoded(match: re.Match[bytes]) -> bytes:
     return chr(code).encode("utf-8", "surrogatepass")
 
 
-@frozen
+@define
 class View:
     """The text with its escapes undone, and where each stretch of it came from."""
 

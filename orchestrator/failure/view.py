@@ -54,11 +54,12 @@ class View:
 
     def _read_hint(self) -> Hint:
         # Loaded at a failure, not at import: everybody imports this room.
-        from orchestrator.failure.hint_values import NOTHING  # noqa: PLC0415
+        if not (self.hint_worded or self.contents.hinted or self.raw.headers):
+            from orchestrator.failure.hint_values import NOTHING  # noqa: PLC0415
+
+            return NOTHING
         from orchestrator.failure.hints import read_hint  # noqa: PLC0415
 
-        if not (self.hint_worded or self.contents.hinted or self.raw.headers):
-            return NOTHING
         return read_hint(
             headers=self.raw.headers,
             data=self.contents.trees,

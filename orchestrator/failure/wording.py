@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -333,9 +334,15 @@ def worded(view: View, finding: Finding) -> Verdict:
 
 def _next_step(kind: Kind, title: str) -> str:
     """What a title of ours says to do; nothing is known of a provider's own sentence."""
+    return next((step for step in _steps(kind) if f". {step}" in title), "")
+
+
+@cache
+def _steps(kind: Kind) -> tuple[str, ...]:
+    """Everything that titles of this kind say to do."""
     ours = (TITLES[kind].ours, *(said for (of, _), said in _CAUSED.items() if of is kind))
-    steps = (step for _, _, step in (said.partition(". ") for said in ours) if step)
-    return next((step for step in steps if f". {step}" in title), "")
+    steps = (said.partition(". ")[2] for said in ours)
+    return tuple(dict.fromkeys(step for step in steps if step))
 
 
 _NAMES_A_MODEL: Final = frozenset(

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 import anyio
 from anyio import to_thread
+from anyio.lowlevel import cancel_shielded_checkpoint
 from attrs import define, field, frozen
 
 from orchestrator.acp import keeper
@@ -28,6 +29,8 @@ from orchestrator.failure.raw import RawFailure
 from orchestrator.failure.verdict import Delivery
 
 _READ_BYTES: Final = 256 * 1024
+_FLOOD_BYTES: Final = 32 * 1024
+"""A writer that is so far ahead may never let a read wait; everybody else gets a turn first."""
 _PIPE_BYTES: Final = 1024 * 1024
 _STDERR_BYTES: Final = 16 * 1024
 _KILL_S: Final = 5.0
@@ -328,12 +331,16 @@ async def read_some(fd: int, gone: anyio.Event | None = None) -> bytes:
     while fd >= 0:
         is_all = gone is not None and gone.is_set()
         try:
-            return os.read(fd, _READ_BYTES)
+            data = os.read(fd, _READ_BYTES)
         except BlockingIOError:
             if is_all:
                 break
         except OSError:
             break
+        else:
+            if len(data) >= _FLOOD_BYTES:
+                await cancel_shielded_checkpoint()
+            return data
         try:
             await anyio.wait_readable(fd)
         except anyio.ClosedResourceError:

@@ -5,33 +5,28 @@ from __future__ import annotations
 import binascii
 import re
 from collections.abc import Iterator
-from functools import cache
-from typing import Any
 
-from orchestrator.failure.linear import compile_linear, find_all
 from orchestrator.failure.randomness import DIGIT, entropy, mixed_case
 
 CORE = r"[A-Za-z0-9+/]{16}"
 """Stands in every run; for a gate."""
-_RUN = (
-    r"[A-Za-z0-9+/]{60,}(?:\r?\n[A-Za-z0-9+/]+={0,2})+"
-    r"|[A-Za-z0-9+/_-]*[A-Za-z0-9+/]{16}[A-Za-z0-9+/_-]*={0,2}"
-)
-"""In either alphabet, also over several lines; words joined by hyphens are no run."""
+# No pattern here can backtrack: what repeats is possessive, or one class to its end.
+_CORE = re.compile(CORE.encode())
+_CANDIDATE = re.compile(rb"[A-Za-z0-9+/_-]{16,}+={0,2}")
+"""In either alphabet; words joined by hyphens are no run."""
+_LINES = re.compile(rb"[A-Za-z0-9+/]{60,}+(?:\r?\n[A-Za-z0-9+/]++={0,2}+)++")
 _STANDARD = bytes.maketrans(b"-_", b"+/")
-
-
-@cache
-def _pattern() -> Any:
-    return compile_linear(_RUN)
 
 
 def runs(data: bytes) -> Iterator[tuple[int, int, bytes]]:
     """Start, end and characters of every run; a run in one case is a word or a digest."""
-    for match in find_all(_pattern(), data):
-        run = match.group()
-        if mixed_case(run):
-            yield (*match.span(), run)
+    found = _CANDIDATE.search(data)
+    while found:
+        found = _LINES.match(data, found.start()) or found
+        run = found.group()
+        if mixed_case(run) and _CORE.search(run):
+            yield (*found.span(), run)
+        found = _CANDIDATE.search(data, found.end())
 
 
 def unbase64(run: bytes) -> bytes:

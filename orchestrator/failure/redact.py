@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, Final
 
@@ -45,6 +45,9 @@ _MAX_DEPTH = 64
 
 _MAX_BITS = 10_000
 """Longest number written out; Python refuses to print much longer ones."""
+
+_LARGE = 10**18
+"""What is no smaller has a longer way to a line."""
 
 _MARK = b"\xff"
 """A credential tag while the bytes are worked on."""
@@ -83,9 +86,17 @@ def _signs() -> Signs:
     return compile_signs(speaks, CORE, MIXED_CASE, ESCAPED, r"\[REDACTED: ", text=False)
 
 
+def _seen(data: bytes) -> Sequence[int]:
+    return _signs()(data) or ()
+
+
+def _is_clean(signs: Sequence[int]) -> bool:
+    return not signs or (len(signs) == 1 and signs[0] in _CLEAN_ALONE)
+
+
 def _find(data: bytes, depth: int = 0) -> Iterator[Span]:
     """Everything in one view of a text that has to go."""
-    signs = _signs()(data) or ()
+    signs = _seen(data)
     if _SPEAKS in signs:
         yield from urls.spans(data)
         for spans in (shapes.spans, names.spans, urls.passwords):
@@ -101,7 +112,7 @@ def _holds_secret(run: bytes, depth: int) -> bool:
     """True for base64 of a secret; names count only where the bytes read as text."""
     # A run may start in front of what was encoded, so all four alignments are tried.
     inside = [unbase64(run[skip:]) for skip in range(4)]
-    signs = _signs()(b"\n".join(inside)) or ()
+    signs = _seen(b"\n".join(inside))
     if _SPEAKS not in signs and not (_RUN in signs and _MIXED in signs):
         return False
     readable = [decoded for decoded in inside if is_text(decoded)]
@@ -176,8 +187,8 @@ def scrub(text: str) -> str:
     Total, idempotent, and linear in the length of the text.
     """
     encoded = text.encode("utf-8", "surrogatepass")
-    signs = _signs()(encoded)
-    if signs is None or (len(signs) == 1 and signs[0] in _CLEAN_ALONE):
+    signs = _seen(encoded)
+    if _is_clean(signs):
         return text
     hosts: list[str] = []
     before = _protect(text, hosts) if _TAGGED in signs else encoded
@@ -289,10 +300,35 @@ def one_line(value: object) -> str:
     Each text is scrubbed in its own spelling before it is escaped, and the whole once more, since
     a name and its value may stand in different texts.  Only then is it cut.
     """
-    line = scrub(_COMPACT.encode(scrub_value(value)))
+    line = _COMPACT.encode(value) if _is_flat(value) else ""
+    if not line or not _is_clean(_seen(line.encode())):
+        line = scrub(_COMPACT.encode(scrub_value(value)))
     if len(line) <= MAX_LINE:
         return line
     return f"{line[:MAX_LINE]}... ({len(line) - MAX_LINE} more characters)"
+
+
+def _is_flat(value: object) -> bool:
+    """A text, or texts and numbers under ordinary names: its line shows all that `_clean` sees.
+
+    Where an escape or a character beyond ASCII makes a text look different in the line, the escape
+    itself is seen there.
+    """
+    if type(value) is str:
+        return True
+    return (
+        type(value) is dict
+        and all(type(name) is str and _is_plain(name, item) for name, item in value.items())
+        and not names.neighbour(value)
+    )
+
+
+def _is_plain(name: str, item: object) -> bool:
+    if type(item) is str:
+        return not names.is_secret(name)
+    return item is None or (
+        type(item) is int and abs(item) < _LARGE and not names.hides_number(name)
+    )
 
 
 _CONTROL = re.compile(

@@ -163,10 +163,12 @@ def readable(text: str) -> str:
         cut = compile_text(_TRACE).search(raw)
         if cut is not None and raw[: cut.start()].strip():
             raw = raw[: cut.start()]
-    flat = _paragraphs(raw.decode("utf-8", "replace"))
-    kept = [_kept(sentence) for sentence in sentences(flat)]
+    parts = sentences(_paragraphs(raw.decode("utf-8", "replace")))
+    noticed = [_noticed(part) for part in parts]
+    kept = [_kept(part, seen) for part, seen in zip(parts, noticed, strict=True)]
     clean = " ".join(s for s in kept if s.strip(" ·"))
-    return _balanced(_trimmed(without_places(clean), _noticed(clean)))
+    again = noticed[0] if parts == [clean] else _noticed(clean)
+    return _balanced(_trimmed(without_places(clean), again))
 
 
 def _paragraphs(text: str) -> str:
@@ -182,9 +184,8 @@ def _paragraphs(text: str) -> str:
 _ENDS: Final = frozenset(".!?:;,…\u3002\uff01\uff1f({[")
 
 
-def _kept(sentence: str) -> str:
+def _kept(sentence: str, noticed: list[int]) -> str:
     """One sentence as it may stay; empty when it goes."""
-    noticed = _noticed(sentence)
     if _DROP in noticed and _SAYS_WHEN not in noticed:
         return ""
     return _trimmed(sentence, noticed) + (" ·" if sentence.endswith("·") else "")

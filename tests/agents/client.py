@@ -64,6 +64,8 @@ class Client:
     process: asyncio.subprocess.Process | None = None
     mark: str = field(factory=lambda: uuid.uuid4().hex)
     _arrived: asyncio.Condition = field(factory=asyncio.Condition)
+    _over: bool = False
+    """The agent's output has ended."""
     _next: int = 0
     _waiting: dict = field(factory=dict)
     _tasks: list = field(factory=list)
@@ -92,6 +94,8 @@ class Client:
         self._next += 1
         future = asyncio.get_running_loop().create_future()
         self._waiting[self._next] = future
+        if self._over:
+            future.set_result(None)
         self._send({"id": self._next, "method": method, "params": params})
         return future
 
@@ -212,6 +216,7 @@ class Client:
             self._take(frame)
             async with self._arrived:
                 self._arrived.notify_all()
+        self._over = True
         for future in self._waiting.values():
             if not future.done():
                 future.set_result(None)

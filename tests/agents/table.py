@@ -22,6 +22,17 @@ FACTS = {
     ("5xx burst", OPENCODE): (
         "opencode sends 6 requests before it tells anybody (waits shortened by `retry-after-ms`)."
     ),
+    ("cancel in the wait", None): (
+        "Without the proxy there is no wait to kill or cancel in: the turn has failed by then."
+    ),
+    ("usage limit", CLAUDE): (
+        "With an API key claude words it as a throttle, so it is tried again (4 times 2 requests);"
+        " the `You've hit your limit` of a subscription is not: 1 request."
+    ),
+    ("context overflow", OPENCODE): (
+        "opencode compacts by itself first; where only the summary still fits, it starts over"
+        " without end."
+    ),
     ("401", OPENCODE): "opencode reports a rejected key as -32603, not as -32000.",
     ("lost session", OPENCODE): (
         "opencode is one process, so it cannot lose an inner one: nothing fails here."
@@ -46,9 +57,14 @@ def told(run):
         return f"error record ({errors[-1].category}; {offers})"
     if run.error:
         return f"error {run.error['code']}"
-    if run.stop_reason == "end_turn" and not run.answered:
-        return "`end_turn` with an error as text"
-    return {"end_turn": "answered"}.get(run.stop_reason, run.stop_reason)
+    return _ended(run) if run.stop_reason == "end_turn" else run.stop_reason
+
+
+def _ended(run):
+    """An `end_turn` alone says little."""
+    if run.cancelled_at is not None:
+        return "`end_turn`, though cancelled"
+    return "answered" if run.answered else "`end_turn` with an error as text"
 
 
 def cell(runs):
@@ -94,7 +110,7 @@ def lines(cells, scenes):
     names = [scene.name for scene in scenes]
     for (name, kind), fact in FACTS.items():
         if name in names:
-            yield f"- {name}, {kind.name}: {fact}"
+            yield f"- {name}, {kind.name if kind else 'all'}: {fact}"
 
 
 def main():

@@ -158,12 +158,10 @@ def request_id(text: str) -> str:
 
 def readable(text: str) -> str:
     """The sentences inside a text, redacted; empty when there were only envelopes."""
-    raw = scrub(text[:MAX_READ]).encode("utf-8", "replace")
-    if b"\n" in raw or b" at " in raw or b"stack" in raw:
-        cut = compile_text(_TRACE).search(raw)
-        if cut is not None and raw[: cut.start()].strip():
-            raw = raw[: cut.start()]
-    parts = sentences(_paragraphs(raw.decode("utf-8", "replace")))
+    text = scrub(text[:MAX_READ])
+    if not text.isascii() or "\n" in text or " at " in text or "stack" in text:
+        text = _without_trace(text)
+    parts = sentences(_paragraphs(text))
     noticed = [_noticed(part) for part in parts]
     kept = [_kept(part, seen) for part, seen in zip(parts, noticed, strict=True)]
     clean = " ".join(s for s in kept if s.strip(" ·"))
@@ -171,8 +169,19 @@ def readable(text: str) -> str:
     return _balanced(_trimmed(without_places(clean), again))
 
 
+def _without_trace(text: str) -> str:
+    """What stands in front of a stack trace, as valid UTF-8."""
+    raw = text.encode("utf-8", "replace")
+    cut = compile_text(_TRACE).search(raw)
+    if cut is not None and raw[: cut.start()].strip():
+        raw = raw[: cut.start()]
+    return str(raw.decode("utf-8", "replace"))
+
+
 def _paragraphs(text: str) -> str:
     """One line, in which the end of a paragraph stays the end of a sentence."""
+    if "\n" not in text and "\r" not in text:
+        return " ".join(text.split())
     blocks = [" ".join(block.split()) for block in text.replace("\r", "").split("\n\n")]
     blocks = [block for block in blocks if block]
     for index, block in enumerate(blocks[:-1]):
@@ -239,8 +248,6 @@ def _balanced(words: str) -> str:
 
 _SENTENCE_END: Final = re.compile("[.!?][)'\"]?[ \t\n\f\r]+|[\u3002\uff01\uff1f]| · |\n")
 """Can't backtrack: the first character says which alternative it is."""
-_ENDINGS: Final = (". ", "! ", "? ", "。", "\uff01", "\uff1f", " · ", "\n", ") ", "' ", '" ')
-"""One of these stands in every text of more than one sentence."""
 _ABBREVIATION: Final = (
     r"(?i)(?:\b(?:e\.g|i\.e|etc|vs|no|inc|approx|jan|feb|mar|apr|jun|jul|aug|sep|sept|oct"
     r"|nov|dec)|\b[a-z]|\.\.)\.$"
@@ -249,8 +256,6 @@ _ABBREVIATION: Final = (
 
 def sentences(text: str) -> list[str]:
     """A text cut into sentences; an abbreviation or a lower-case letter behind the dot joins."""
-    if not any(end in text for end in _ENDINGS):
-        return [text.strip()] if text.strip() else []
     parts: list[str] = []
     start = 0
     for found in _SENTENCE_END.finditer(text):

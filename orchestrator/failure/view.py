@@ -80,9 +80,9 @@ class View:
     def statuses(self, worded: list[Sentence]) -> tuple[int, ...]:
         """HTTP statuses that say failure: the surface's, those in fields, those in wording."""
         if self._statuses is None:
-            found = [self.raw.status] if self.raw.status is not None else []
-            numbers = self.contents.numbers
-            found += [int(numbers[name]) for name in _STATUS_FIELDS if name in numbers]
+            found = [] if self.raw.status is None else [self.raw.status]
+            if numbers := self.contents.numbers:
+                found += [int(numbers[name]) for name in _STATUS_FIELDS if name in numbers]
             if self.raw.surface is Surface.ACP_ERROR and self.raw.code is not None:
                 found.append(self.raw.code)
             for sentence in worded:
@@ -172,12 +172,16 @@ def open_failure(raw: RawFailure, speaker: Speaker, context: Context) -> View:
     contents = Contents()
     fields = speaker.provider_fields
     provider_message = raw.surface is not Surface.ACP_ERROR or "message" in fields
-    contents.add(raw.data)
-    contents.add(raw.body)
-    contents.add(raw.message, provider=provider_message)
+    if raw.data is not None:
+        contents.add(raw.data)
+    if raw.body is not None:
+        contents.add(raw.body)
+    if raw.message:
+        contents.add(raw.message, provider=provider_message)
     for cause in raw.causes:
         contents.add(cause, key="cause")
-    contents.add(raw.stderr)
+    if raw.stderr:
+        contents.add(raw.stderr)
     view = View(raw, speaker, context, contents)
     for index, sentence in enumerate(contents.sentences):
         plain = sentence.plain

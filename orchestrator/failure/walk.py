@@ -61,7 +61,7 @@ class Candidates:
             self.matches[index] = match
 
     def in_order(self) -> list[tuple[int, Match]]:
-        return sorted(self.matches.items(), key=lambda item: item[0])
+        return sorted(self.matches.items())
 
 
 def walk(view: View, rules: RuleSet) -> Finding:

@@ -326,7 +326,7 @@ def worded(view: View, finding: Finding) -> Verdict:
         resets_in_s=hint.resets_in_s,
         delivery=view.raw.delivery,
         provider_said=_provider_said(view, finding),
-        rejected_model=scrub(model),
+        rejected_model=scrub(model) if model else "",
         refusal=Refusal(explanation=theirs) if kind is Kind.CONTENT_REFUSED else None,
         rule=finding.rule,
     )

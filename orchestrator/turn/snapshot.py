@@ -7,6 +7,7 @@ Strategies that an embedder put in place of a curve are code and have to be hand
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import cache
@@ -15,12 +16,15 @@ from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 import attrs
 
-from orchestrator.turn.state import TurnState
+from orchestrator.turn.state import State, TurnState
+from orchestrator.turn.table import ROWS
 
 VERSION: Final = 1
 
 _TIMES: Final = frozenset({"wait_from", "wait_until", "stop_at", "failed_at", "curve_start"})
 """Fields, in whichever class, that are moments on the caller's clock."""
+
+_LARGEST: Final = sys.float_info.max
 
 _NOT_KEPT: Final = frozenset({"curves"})
 
@@ -44,6 +48,8 @@ def put_back(kind: type[_Turn], data: Mapping[str, Any], now: float | None = Non
     `now` is the moment on this process's clock; without it, the snapshot's own.  Raises ValueError
     that names the field and what is allowed there.
     """
+    if not isinstance(data, Mapping):
+        raise _wrong("snapshot", data, "an object")
     if data.get("version") != VERSION:
         raise _wrong("snapshot.version", data.get("version"), str(VERSION))
     moment = _plain(float, _given(data, "now", "snapshot"), "snapshot.now") if now is None else now
@@ -56,7 +62,39 @@ def put_back(kind: type[_Turn], data: Mapping[str, Any], now: float | None = Non
     turn = kind(values.pop("settings"), values.pop("ids"))
     for name, value in values.items():
         setattr(turn, name, value)
+    for name, allowed, holds in _CONSISTENT:
+        if not holds(turn):
+            raise _wrong(f"snapshot.{name}", data[name], allowed)
     return turn
+
+
+_CONSISTENT: Final[tuple[tuple[str, str, Callable[[TurnState], bool]], ...]] = (
+    (
+        "plan",
+        "what is pending, where a turn waits or recovers,",
+        lambda turn: turn.plan is not None or turn.state not in {State.WAITING, State.RECOVERING},
+    ),
+    (
+        "verdict",
+        "the failure behind what is pending",
+        lambda turn: turn.plan is None or turn.verdict is not None,
+    ),
+    (
+        "wait_until",
+        "a moment where a turn waits, and null elsewhere,",
+        lambda turn: (turn.wait_until is not None) is (turn.state is State.WAITING),
+    ),
+    (
+        "step",
+        "a step that the pending family has",
+        lambda turn: 0 <= turn.step <= _steps(turn) - (turn.state is State.RECOVERING),
+    ),
+)
+"""What must hold between fields that are each right by themselves."""
+
+
+def _steps(turn: TurnState) -> int:
+    return turn.step if turn.plan is None else len(ROWS[turn.plan.family].steps)
 
 
 def _json(value: Any, now: float) -> Any:
@@ -83,7 +121,20 @@ def _names(kind: Any) -> tuple[str, ...]:
 @cache
 def _decoders(kind: Any) -> Mapping[str, _Decoder]:
     hints = get_type_hints(kind)
-    return {name: _moment if name in _TIMES else _decoder(hints[name]) for name in _names(kind)}
+    return {
+        name: _moment(hints[name]) if name in _TIMES else _decoder(hints[name])
+        for name in _names(kind)
+    }
+
+
+def _moment(hint: Any) -> _Decoder:
+    """Pick what reads a moment back, or its absence where the field allows that."""
+    seconds, optional = _decoder(float), NoneType in get_args(hint)
+
+    def read(value: Any, path: str, now: float) -> float | None:
+        return None if optional and value is None else float(seconds(value, path, now)) + now
+
+    return read
 
 
 @cache
@@ -118,10 +169,6 @@ def _build(kind: Any, value: Any, path: str, now: float) -> Any:
         raise ValueError(f"{path}.{error}") from None
 
 
-def _moment(value: Any, path: str, now: float) -> float | None:
-    return None if value is None else float(_plain(float, value, path)) + now
-
-
 def _member(kind: type[Enum], value: Any, path: str) -> Enum:
     try:
         return kind(value)
@@ -134,6 +181,9 @@ def _plain(kind: type, value: Any, path: str) -> Any:
     allowed = (int, float) if kind is float else kind
     if not isinstance(value, allowed) or (isinstance(value, bool) and kind is not bool):
         raise _wrong(path, value, f"a value of type {kind.__name__}")
+    number: Any = value
+    if kind is float and not -_LARGEST <= number <= _LARGEST:
+        raise _wrong(path, value, "a finite number")
     return value
 
 

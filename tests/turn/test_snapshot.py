@@ -155,10 +155,54 @@ def wrong(change):
             lambda d: d["settings"]["recoveries"].update(fallback_models="m2"),
             "snapshot.settings.recoveries.fallback_models: 'm2' is not allowed; a list is",
         ),
+        (
+            lambda d: d.update(now=float("nan")),
+            "snapshot.now: nan is not allowed; a finite number is",
+        ),
+        (
+            lambda d: d["plan"].update(failed_at=float("-inf")),
+            "snapshot.plan.failed_at: -inf is not allowed; a finite number is",
+        ),
+        (
+            lambda d: d.update(wait_from=None),
+            "snapshot.wait_from: None is not allowed; a value of type float is",
+        ),
+        (
+            lambda d: d.update(plan=None),
+            (
+                "snapshot.plan: None is not allowed; what is pending, where a turn waits or"
+                " recovers, is"
+            ),
+        ),
+        (
+            lambda d: d.update(verdict=None),
+            "snapshot.verdict: None is not allowed; the failure behind what is pending is",
+        ),
+        (
+            lambda d: d.update(wait_until=5.0),
+            (
+                "snapshot.wait_until: 5.0 is not allowed; a moment where a turn waits, and null"
+                " elsewhere, is"
+            ),
+        ),
+        (
+            lambda d: d.update(step=1),
+            "snapshot.step: 1 is not allowed; a step that the pending family has is",
+        ),
     ],
 )
 def test_a_snapshot_that_is_not_one_names_the_field(change, message):
     assert wrong(change) == message
+
+
+@pytest.mark.parametrize("data", [None, [], "{}", 5])
+def test_a_snapshot_that_is_no_object_says_so(data):
+    with pytest.raises(ValueError, match=r"^snapshot: .* is not allowed; an object is$"):
+        TurnMachine.restore(data)
+
+
+def test_a_number_beyond_all_floats_is_refused_like_any_other():
+    assert wrong(lambda d: d.update(wait_from=10**400)).endswith("a finite number is")
 
 
 def test_an_unknown_family_names_the_known_ones():

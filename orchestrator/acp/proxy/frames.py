@@ -7,13 +7,15 @@ than once is written anew.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from orchestrator.acp.framing import Frame, encode
 
 _SESSION: Final = "sessionId"
+_BLANKS: Final = (b" ", b"\t", b"\r")
+_ENDS: Final = (b",", b"}", b"\n", *_BLANKS)
+"""What can follow a number, true or false."""
 
 
 def line_of(frame: Frame) -> bytes:
@@ -58,20 +60,40 @@ def reframed(line: bytes, message: dict[str, Any]) -> Frame:
 
 
 def _spliced(frame: Frame, key: str, old: object, new: object) -> bytes | None:
-    """The line with one member's value replaced; None when that member is not the only one.
-
-    A quote inside a string is escaped, so a match is a member and never text.
-    """
+    """The line with one member's value replaced; None when that member is not the only one."""
     if old is None or isinstance(old, float | dict | list):
         return None
-    name, value = json.dumps(key), json.dumps(old)
-    pattern = re.compile(
-        rb"(?<!\\)" + re.escape(name.encode()) + rb"\s*:\s*(" + re.escape(value.encode()) + rb")"
-    )
-    found = list(pattern.finditer(frame.raw))
+    value = json.dumps(old).encode()
+    found = [start for start in _values(frame.raw, key) if _stands_at(frame.raw, start, value)]
     if len(found) != 1:
         return None
-    start, end = found[0].span(1)
-    if not isinstance(old, str) and frame.raw[end : end + 1] not in b",}\r\n\t ":
-        return None  # another number that begins like this one
-    return line_of(Frame(frame.raw[:start] + json.dumps(new).encode() + frame.raw[end:], None))
+    raw, start = frame.raw, found[0]
+    return line_of(Frame(raw[:start] + json.dumps(new).encode() + raw[start + len(value) :], None))
+
+
+def _values(raw: bytes, key: str) -> Iterator[int]:
+    """Where the values of all members of this name begin.
+
+    A quote inside a string is escaped, so what is found is a member and never text.
+    """
+    name = json.dumps(key).encode()
+    place = raw.find(name)
+    while place >= 0:
+        end = place + len(name)
+        colon = _skipped(raw, end)
+        if raw[colon : colon + 1] == b":" and raw[place - 1 : place] != b"\\":
+            yield _skipped(raw, colon + 1)
+        place = raw.find(name, end)
+
+
+def _skipped(raw: bytes, place: int) -> int:
+    """Behind the blanks."""
+    while raw[place : place + 1] in _BLANKS:
+        place += 1
+    return place
+
+
+def _stands_at(raw: bytes, start: int, value: bytes) -> bool:
+    """Whether this value stands there, and not another that begins like it."""
+    end = start + len(value)
+    return raw.startswith(value, start) and (value[-1:] == b'"' or raw[end : end + 1] in _ENDS)

@@ -65,11 +65,13 @@ class Lane:
         await self.wire.start()
 
     async def tend(self) -> None:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._write)
-            await self.wire.tend()
-            tasks.cancel_scope.cancel()
-        self._break(WireError(self.wire.failure(delivery=Delivery.NOT_SENT)))
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._write)
+                await self.wire.tend()
+                tasks.cancel_scope.cancel()
+        finally:  # whoever still waits has to be told, also when this is cancelled
+            self._break(WireError(self.wire.failure(delivery=Delivery.NOT_SENT)))
 
     async def receive(self) -> Iterable[Frame] | None:
         await self.before_read()

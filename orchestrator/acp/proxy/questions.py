@@ -7,13 +7,17 @@ dropped, and a question of the next process that has the number of a void one ge
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
 from attrs import define, field, frozen
 
 from orchestrator.acp.framing import Frame
 from orchestrator.acp.proxy.frames import line_of, renumbered
 from orchestrator.acp.watch import Watch
+
+
+_REMEMBERED: Final = 1000
+"""Void questions whose numbers are not given to another one."""
 
 
 @frozen
@@ -32,7 +36,8 @@ class Questions:
     dropped: int = 0
     """Answers to nothing: too late, or given twice."""
     _open: dict[str, _Question] = field(factory=dict)
-    _void: set[str] = field(factory=set)
+    _void: dict[str, None] = field(factory=dict)
+    """Oldest first; a client that never answers is not waited for without end."""
     _aliases: int = 0
 
     def ask(self, frame: Frame, watch: Watch | None) -> Frame:
@@ -55,7 +60,7 @@ class Questions:
         key = json.dumps(shown)
         question = self._open.pop(key, None)
         if question is None:
-            self._void.discard(key)
+            self._void.pop(key, None)
             self.dropped += 1
             return None
         if question.watch is not None:
@@ -65,10 +70,12 @@ class Questions:
     def void(self) -> None:
         """The agent is gone: nobody waits for these answers any more."""
         for key, question in self._open.items():
-            self._void.add(key)
+            self._void[key] = None
             if question.watch is not None:
                 question.watch.question(is_open=False)
         self._open.clear()
+        while len(self._void) > _REMEMBERED:
+            del self._void[next(iter(self._void))]
 
     @property
     def open(self) -> int:

@@ -221,11 +221,8 @@ class Proxy:
         self.peer.post(line_of(asked) if conversation is None else conversation.to_client(asked))
 
     def _answer_of_agent(self, frame: Frame) -> None:
-        message = frame.message
-        if "id" in message and ("result" in message or "error" in message):
-            line = self.requests.answer(frame)
-        else:
-            line = line_of(frame)
+        # What has an id and no method is an answer, however malformed.
+        line = self.requests.answer(frame) if "id" in frame.message else line_of(frame)
         if line is not None:
             self.peer.post(line)
 

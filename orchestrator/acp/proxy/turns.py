@@ -50,6 +50,8 @@ class Turns:
     orchestrator: Orchestrator = field(init=False)
     name: str = "client"
     """As a sink."""
+    _talks: dict[str, Session] = field(factory=dict)
+    """By the client's id; a session that was never prompted has none."""
 
     # --- the client's side -----------------------------------------------------------------------
 
@@ -82,16 +84,18 @@ class Turns:
 
     def stop(self, conversation: Conversation) -> bool:
         """Stop everything in a session; False when nothing runs or waits."""
-        session = self.session(conversation)
-        running = bool(session.turns)
+        session = self._talks.get(conversation.client_id)
+        if session is None or not session.turns:
+            return False
         session.stop()
-        return running
+        return True
 
     def stop_prompt(self, number: object) -> bool:
         """Stop the prompt of this id; False when there is none."""
-        for conversation in self.sessions.known.values():
-            for turn in self.session(conversation).turns:
-                prompted = conversation.prompts.get(turn.id)
+        for client_id, session in self._talks.items():
+            prompts = self.sessions.known[client_id].prompts
+            for turn in session.turns:
+                prompted = prompts.get(turn.id)
                 if prompted is not None and prompted.frame.message.get("id") == number:
                     turn.stop()
                     return True
@@ -99,22 +103,31 @@ class Turns:
 
     def close(self, conversation: Conversation) -> None:
         """The client has closed the session."""
-        self.session(conversation).stop()
-        self.orchestrator.forget(conversation.client_id)
+        session = self._talks.pop(conversation.client_id, None)
+        if session is not None:
+            session.stop()
+            self.orchestrator.forget(conversation.client_id)
 
     def tell_options(self, conversation: Conversation, options: Options) -> None:
         """Pass on what models the agent serves."""
-        self.session(conversation).update(model=options.model, served=options.served)
+        session = self._talks.get(conversation.client_id)
+        if session is not None:
+            session.update(model=options.model, served=options.served)
 
     def session(self, conversation: Conversation) -> Session:
-        """The runner's session of a conversation."""
-        speaker = conversation.runtime.speaker
-        return self.orchestrator.session(
-            conversation.client_id,
-            conversation,
-            provider=_PROVIDERS.get(speaker_named(speaker).family, "other"),
-            speaker=speaker or conversation.runtime.command.name,
-        )
+        """The runner's session of a conversation, made at its first prompt."""
+        session = self._talks.get(conversation.client_id)
+        if session is None or session.agent is not conversation:
+            speaker = conversation.runtime.speaker
+            session = self._talks[conversation.client_id] = self.orchestrator.session(
+                conversation.client_id,
+                conversation,
+                provider=_PROVIDERS.get(speaker_named(speaker).family, "other"),
+                speaker=speaker or conversation.runtime.command.name,
+            )
+            options = conversation.options
+            session.update(model=options.model, served=options.served)
+        return session
 
     # --- the answer ------------------------------------------------------------------------------
 

@@ -35,9 +35,9 @@ class Script:
     """What the proxy sent, as messages."""
     raw: list = field(factory=list)
     """What the proxy sent, as bytes."""
+    keeps: bool = True
+    """What it was sent is kept for the test to look at."""
     killed: bool = False
-    deaf: bool = False
-    """It reads nothing more."""
     _inbox: list = field(factory=list)
     _heard: anyio.Event = field(factory=anyio.Event)
     _outbox: bytearray = field(factory=bytearray)
@@ -109,11 +109,10 @@ class Script:
     async def send(self, line):
         if self._over.is_set():
             raise WireError(RawFailure.exception(BrokenPipeError("gone"), delivery="not_sent"))
-        if self.deaf:
-            await anyio.sleep_forever()
         for frame in self.reader.feed(line):
-            self.raw.append(frame.raw)
-            self.sent.append(frame.value)
+            if self.keeps:
+                self.raw.append(frame.raw)
+                self.sent.append(frame.value)
             self._inbox.append(frame.value)
         self._heard.set()
 
@@ -246,12 +245,12 @@ class Stage:
 
 
 @asynccontextmanager
-async def staged(*agents, settings=None, log=None, **setup):
+async def staged(*wires, settings=None, log=None, agents=None, **setup):
     """A proxy that runs beside the test; each start of the agent takes the next wire."""
     in_r, in_w = os.pipe()
     out_r, out_w = os.pipe()
     os.set_blocking(out_r, False)
-    left = list(agents)
+    left = list(wires) if agents is None else agents
     made = Setup(
         COMMAND,
         settings or Settings(),
@@ -274,7 +273,7 @@ async def staged(*agents, settings=None, log=None, **setup):
                     tasks.cancel_scope.cancel()
 
                 tasks.start_soon(serve)
-                yield Stage(client, proxy, orchestrator, list(agents))
+                yield Stage(client, proxy, orchestrator, list(wires))
             tasks.cancel_scope.cancel()
     finally:
         for fd in (in_r, in_w, out_r, out_w):

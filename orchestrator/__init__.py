@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from orchestrator.failure.raw import RawFailure
     from orchestrator.failure.verdict import Context, Refusal, Verdict
     from orchestrator.incident.record import Record, Severity
+    from orchestrator.journal.observer import JournalObserver
     from orchestrator.metrics import MetricsObserver
     from orchestrator.runner.agent import (
         Agent,
@@ -62,6 +63,7 @@ _HOMES: Final = {
     "failure.raw": ("RawFailure",),
     "failure.verdict": ("Context", "Refusal", "Verdict"),
     "incident.record": ("Record", "Severity"),
+    "journal.observer": ("JournalObserver",),
     "metrics": ("MetricsObserver",),
     "runner.agent": (
         "Agent",
@@ -116,6 +118,7 @@ __all__ = [
     "How",
     "IllegalEvent",
     "Item",
+    "JournalObserver",
     "Kind",
     "Live",
     "MetricsObserver",

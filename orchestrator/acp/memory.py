@@ -15,6 +15,7 @@ from attrs import define, field
 _MAX_CHARS: Final = 24_000
 """Of the whole memory; a provider's smallest context holds it many times over."""
 _MAX_ENTRY: Final = 6_000
+_MAX_ENTRIES: Final = 400
 _CUT: Final = "\n[...]\n"
 _PREFACE: Final = (
     "This conversation continues from an earlier session that is no longer available. "
@@ -106,7 +107,7 @@ class Memory:
     def _begin(self, who: str) -> Entry:
         if self._entries:
             self._size += self._entries[-1].size
-        while self._size > 2 * _MAX_CHARS:
+        while self._size > 2 * _MAX_CHARS or len(self._entries) > _MAX_ENTRIES:
             self._size -= self._entries.popleft().size
             self._forgotten += 1
         self._entries.append(Entry(who))

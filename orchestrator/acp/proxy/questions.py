@@ -15,7 +15,6 @@ from orchestrator.acp.framing import Frame
 from orchestrator.acp.proxy.frames import line_of, renumbered
 from orchestrator.acp.watch import Watch
 
-
 _REMEMBERED: Final = 1000
 """Void questions whose numbers are not given to another one."""
 

@@ -217,17 +217,18 @@ def _trimmed(text: str, noticed: list[int]) -> str:
     """Without what stands in front of the sentence and behind it."""
     if _IN_ENVELOPE not in noticed and _WITH_TAIL not in noticed:
         return text.strip(_LOOSE_ENDS)
-    raw = whole = text.encode("utf-8", "replace")
-    for _ in range(_MAX_ENVELOPES if _IN_ENVELOPE in noticed else 0):
-        found = _engine(_ENVELOPES).search(raw)
+    raw = text.encode("utf-8", "replace")
+    for _ in range(_MAX_ENVELOPES):
+        found = _engine(_ENVELOPES).search(raw) if _IN_ENVELOPE in noticed else None
         if found is None or found.end() == 0 or raw.startswith(b"[REDACTED"):
             break
         raw = raw[found.end() :]
-    for _ in range(_MAX_TAILS if _WITH_TAIL in noticed or raw is not whole else 0):
-        shorter = _engine(_TAILS).sub(b"", raw)
-        if shorter == raw:
+        noticed = _notices()(raw) or []
+    for _ in range(_MAX_TAILS):
+        if _WITH_TAIL not in noticed:
             break
-        raw = shorter
+        raw = _engine(_TAILS).sub(b"", raw)
+        noticed = _notices()(raw) or []
     return str(raw.decode("utf-8", "replace")).strip(_LOOSE_ENDS)
 
 

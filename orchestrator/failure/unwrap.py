@@ -201,10 +201,16 @@ class Contents:
 
     def _sentence(self, text: str, *, provider: bool, level: int, keyed: bool) -> None:
         plain = plain_text(text)
-        for one in _variants(text, plain):
+        for one in _variants(text, plain) if "\n" in text else (plain,):
             encoded = one.encode("utf-8", "replace")
-            if not any(encoded == s.plain and s.provider >= provider for s in self.sentences):
+            if not self._knows(encoded, provider=provider):
                 self.sentences.append(Sentence(text, encoded, provider, level, keyed))
+
+    def _knows(self, plain: bytes, *, provider: bool) -> bool:
+        for known in self.sentences:  # noqa: SIM110 - `any` costs more than the comparison
+            if known.plain == plain and known.provider >= provider:
+                return True
+        return False
 
 
 @lru_cache(maxsize=1024)
@@ -231,7 +237,7 @@ def plain_text(text: str) -> str:
 
 def _variants(text: str, plain: str) -> tuple[str, ...]:
     """The text, and the text with its line breaks taken out where a terminal wrapped words."""
-    if "\n" not in text or len(text) > _MAX_WRAPPED:
+    if len(text) > _MAX_WRAPPED:
         return (plain,)
     joined = plain_text("".join(line.strip() for line in text.splitlines()))
     return (plain, joined)

@@ -139,21 +139,23 @@ def _looked_up(
     view: View, rules: RuleSet, with_status: list[Sentence]
 ) -> Iterator[tuple[tuple[int, ...], str]]:
     """The rules that each fact, status, exception name and errno sets off."""
-    facts, nothing = rules.by_fact, ()
+    facts, raw = rules.by_fact, view.raw
     for fact in view.contents.facts:
         if fact in facts:
             yield facts[fact], f"{fact[0]}={fact[1]}"
-    if view.stream_cut:
-        yield facts.get(("wrapper", "stream_cut"), nothing), "stream disconnected"
-    if view.raw.code is not None:
-        yield facts.get(("jsonrpc", str(view.raw.code)), nothing), f"code {view.raw.code}"
+    if view.stream_cut and (found := facts.get(("wrapper", "stream_cut"))):
+        yield found, "stream disconnected"
+    if raw.code is not None and (found := facts.get(("jsonrpc", str(raw.code)))):
+        yield found, f"code {raw.code}"
     for status in view.statuses(with_status):
-        yield rules.by_status.get(status, nothing), f"status {status}"
-    for name in (*view.raw.exception_types, *_printed_types(view)):
-        yield rules.by_error.get(name.rpartition(".")[2].lower(), nothing), name
-    if view.raw.errno is not None:
-        symbol = errno_table.errorcode.get(view.raw.errno, "")
-        yield rules.by_errno.get(symbol, nothing), symbol
+        if found := rules.by_status.get(status):
+            yield found, f"status {status}"
+    for name in (*raw.exception_types, *_printed_types(view)):
+        if found := rules.by_error.get(name.rpartition(".")[2].lower()):
+            yield found, name
+    if raw.errno is not None:
+        symbol = errno_table.errorcode.get(raw.errno, "")
+        yield rules.by_errno.get(symbol, ()), symbol
 
 
 def _printed_types(view: View) -> list[str]:

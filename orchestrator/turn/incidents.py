@@ -127,7 +127,7 @@ class Incidents:
         if self.open is None:
             return ()
         offered = _offered(verdict)
-        if moved:
+        if moved or reason in _TAKEN_OVER:
             offered = ()
         elif reason is DropReason.STOPPED and not (verdict is not None and verdict.structural):
             offered = (Action.RETRY, *(action for action in offered if action is not Action.RETRY))
@@ -200,6 +200,9 @@ class Incidents:
         self.notice = None
         return (Publish(self.last, _CARRIER[severity]),)
 
+
+_TAKEN_OVER = frozenset({DropReason.SUPERSEDED, DropReason.REBOUND})
+"""Reasons of a host that say the same as `moved`."""
 
 _CARRIER = {Severity.WARNING: Carrier.UPDATE, Severity.ERROR: Carrier.RESPONSE}
 

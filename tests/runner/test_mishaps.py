@@ -21,6 +21,7 @@ from orchestrator.errors import StoppedError
 from orchestrator.incident.record import Action
 from orchestrator.runner import RecoveryResult
 from orchestrator.runner.decorator import recovering
+from orchestrator.settings.model import Ladders, Recoveries, Settings
 from orchestrator.testing import (
     HANG,
     JumpingClock,
@@ -28,7 +29,8 @@ from orchestrator.testing import (
     ScriptedAgent,
     assert_nothing_lost,
 )
-from orchestrator.turn.effects import Payload
+from orchestrator.turn.effects import Drop, Payload
+from orchestrator.turn.events import Began
 from tests.runner.world import a_world
 
 pytestmark = pytest.mark.anyio
@@ -363,3 +365,28 @@ async def test_a_function_that_says_it_was_cancelled_raises_that():
         with pytest.raises(StoppedError) as caught:
             await cancelled()
         assert isinstance(caught.value.__cause__, RuntimeError)
+
+
+# What an embedder's own tests assert --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("swapped", [RecoveryResult(ok=False), RecoveryResult(ok=True)])
+async def test_nothing_is_lost_however_many_steps_failed_on_the_way(swapped):
+    recoveries = Recoveries(fallback_models=("b", "c", "d"))
+    ladders = Ladders(transient_retries=0)
+    agent = ScriptedAgent(Kind.OVERLOADED, recoveries={Step.SWAP: swapped})
+    async with a_world(settings=Settings(ladders=ladders, recoveries=recoveries)) as world:
+        session = world.session(agent)
+        session.update(model="a", served=["a", "b", "c", "d"])
+        async with session.turn("hi"):
+            await world.clock.advance(60)
+    assert len(world.recorder.effects(Drop)) == (0 if swapped.ok else 3)
+    assert_nothing_lost(world.recorder)
+
+
+async def test_a_retry_that_was_neither_sent_nor_dropped_is_noticed():
+    async with a_world() as world, world.session(ScriptedAgent(Kind.OVERLOADED)).turn("hi"):
+        await world.clock.advance(60)
+    world.recorder.steps = [step for step in world.recorder.steps if not isinstance(step[1], Began)]
+    with pytest.raises(AssertionError, match="scheduled 1 retries, sent 0 and dropped 0"):
+        assert_nothing_lost(world.recorder)

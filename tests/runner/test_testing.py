@@ -43,7 +43,7 @@ DROP = Drop(Family.TRANSIENT, 1, DropReason.STOPPED)
         (recorded((END,), (END,)), "ended 2 times"),
         (recorded((END,), pending=Family.TRANSIENT), "with a retry pending"),
         (recorded((Send(1),), (Send(3),), (END,)), r"sent \[1, 3\]"),
-        (recorded((DROP, DROP, END)), "dropped 2 retries"),
+        (recorded((DROP, DROP, END)), "scheduled 0 retries, sent 0 and dropped 2"),
     ],
 )
 def test_a_turn_that_lost_something_is_found(recorder, complaint):

@@ -329,6 +329,25 @@ def test_a_first_entry_that_was_lost_leaves_nothing_to_drop():
     assert kinds_of(play.tell(Dropped(play.now, SAME))) == [Note, End]
 
 
+@pytest.mark.parametrize(
+    ("reason", "actions"),
+    [
+        (DropReason.STOPPED, (Action.RETRY,)),
+        (DropReason.REBOUND, ()),
+        (DropReason.LOST, (Action.RETRY,)),
+        (DropReason.DENIED, (Action.RETRY,)),
+    ],
+)
+def test_a_host_that_drops_what_was_taken_over_offers_nothing(reason, actions):
+    play = ready()
+    record = next(
+        effect.record
+        for effect in play.tell(Dropped(play.now, SAME, reason))
+        if isinstance(effect, Publish)
+    )
+    assert record.actions == actions
+
+
 def test_a_step_that_failed_counts_as_denied():
     play = recovering()
     assert play.recovered(ok=False)[0] == Drop(Family.DEATH, 1, DropReason.DENIED)

@@ -15,7 +15,7 @@ from rich.text import Text
 from orchestrator.cli.codes import Exit, Halt
 from orchestrator.cli.explained import walk_as_json, walk_for_people
 from orchestrator.cli.rows import BadRow, Row, read_row
-from orchestrator.cli.terminal import STDIN, Output
+from orchestrator.cli.terminal import STDIN, Output, sentence
 from orchestrator.failure.classify import classify as understand
 from orchestrator.failure.explain import Explanation
 from orchestrator.failure.explain import explain as explained
@@ -180,9 +180,9 @@ def _print(output: Output, row: Row, verdict: Verdict, walk: Explanation | None)
         output.data(as_json(row, verdict) | explanation)
         return
     out = output.stdout
-    out.print(_for_people(verdict), soft_wrap=True)
+    sentence(out, _for_people(verdict))
     for line in walk_for_people(walk) if walk else ():
-        out.print(line, soft_wrap=True)
+        sentence(out, line)
 
 
 def as_json(row: Row, verdict: Verdict) -> dict[str, object]:

@@ -12,7 +12,7 @@ from rich.text import Text
 from orchestrator.cli.chosen import Chosen, halted
 from orchestrator.cli.codes import Exit, Halt
 from orchestrator.cli.simulate import USUAL, check_turns, progress, scenarios_of, seeds_of
-from orchestrator.cli.terminal import Output, columns
+from orchestrator.cli.terminal import Output, columns, sentence
 from orchestrator.settings.load import SettingsError, load
 from orchestrator.settings.model import Settings
 from orchestrator.simulate.compare import Comparison, compared
@@ -128,7 +128,7 @@ def _print(output: Output, comparison: Comparison) -> None:
     out.print(Text.assemble((world.name, "bold"), f"  {title}"), soft_wrap=True)
     names = [outcome.contender for outcome in comparison.outcomes]
     columns(out, [[Text(""), *(Text(name, "bold") for name in names)], *_rows(comparison)])
-    out.print(Text(comparison.verdict()), soft_wrap=True)
+    sentence(out, Text(comparison.verdict()))
 
 
 def _rows(comparison: Comparison) -> Iterator[list[Text]]:

@@ -58,11 +58,11 @@ class Output:
         if self.json:
             self.message({"warning": message})
         else:
-            self.stderr.print(_line("warning", "yellow", message), soft_wrap=True)
+            sentence(self.stderr, _line("warning", "yellow", message))
 
     def error(self, message: str) -> None:
         """One error on stderr that does not end the command."""
-        self.stderr.print(_line("error", "bold red", message), soft_wrap=True)
+        sentence(self.stderr, _line("error", "bold red", message))
 
     def message(self, value: object) -> None:
         """One JSON value on one line of stderr."""
@@ -117,23 +117,52 @@ def columns(
 ) -> None:
     """Rows as aligned columns, without borders and without blanks at the end of a line.
 
-    A cell beyond `widest` pushes the rest of its own line and no other.
+    A cell beyond `widest` pushes the rest of its own line and no other.  On a terminal that is too
+    narrow the last cell goes on below, between its words.
     """
     cells = [[Text(c) if isinstance(c, str) else c for c in row] for row in rows]
     lengths = [[cell.cell_len for cell in column] for column in zip(*cells, strict=True)]
     widths = [max((n for n in column if n <= widest), default=0) for column in lengths]
     for row in cells:
         line = Text()
-        for cell, width in zip(row, widths, strict=True):
+        for cell, width in zip(row[:-1], widths[:-1], strict=True):
             line += cell
             line.append(" " * (max(width - cell.cell_len, 0) + gap))
+        if row and out.file.isatty() and line.cell_len + row[-1].cell_len > out.width:
+            _folded(out, line, row[-1])
+            continue
+        line += row[-1] if row else Text()
         line.rstrip()
         out.print(line, soft_wrap=True)
 
 
+_NARROW: Final = 4
+"""Blanks before a cell that stands below its line."""
+_ROOM: Final = 24
+"""Columns that words need to stand beside what comes before them."""
+
+
+def _folded(out: Console, line: Text, last: Text) -> None:
+    beside = out.width - line.cell_len >= _ROOM
+    indent = line.cell_len if beside else _NARROW
+    if not beside:
+        line.rstrip()
+        out.print(line, soft_wrap=True)
+        line = Text(" " * indent)
+    for words in last.wrap(out, max(out.width - indent, _ROOM)):
+        words.rstrip()
+        out.print(line + words, soft_wrap=True)
+        line = Text(" " * indent)
+
+
+def sentence(out: Console, text: Text) -> None:
+    """One line in a pipe; on a terminal no word is cut."""
+    out.print(text, soft_wrap=not out.file.isatty())
+
+
 def say(message: str, stderr: Console) -> None:
     """One message on stderr; foreign text in it does no harm."""
-    stderr.print(Text(terminal_line(message)), soft_wrap=True)
+    sentence(stderr, Text(terminal_line(message)))
 
 
 def show_error(halt: Halt, *, as_json: bool, plain: bool = False) -> None:
@@ -144,11 +173,11 @@ def show_error(halt: Halt, *, as_json: bool, plain: bool = False) -> None:
     stderr = console(sys.stderr, plain=plain)
     named = halt.field and halt.field not in halt.message
     message = f"{halt.field}: {halt.message}" if named else halt.message
-    stderr.print(_line("error", "bold red", message), soft_wrap=True)
+    sentence(stderr, _line("error", "bold red", message))
     for problem in halt.problems:
-        stderr.print(Text(f"  {terminal_line(problem)}"), soft_wrap=True)
+        sentence(stderr, Text(f"  {terminal_line(problem)}"))
     if halt.hint:
-        stderr.print(_line("hint", "cyan", halt.hint), soft_wrap=True)
+        sentence(stderr, _line("hint", "cyan", halt.hint))
 
 
 def _line(label: str, style: str, message: str) -> Text:

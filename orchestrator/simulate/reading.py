@@ -86,7 +86,7 @@ def load(name: str) -> Scenario:
         return parse((SHIPPED / f"{name}.toml").read_text("utf-8"), name)
     if not name.endswith(".toml"):
         close = difflib.get_close_matches(name[:60], names(), n=1)
-        meant = f"did you mean {close[0]}?" if close else f"there are {', '.join(names())}"
+        meant = f"did you mean {close[0]}?" if close else f"there are {', '.join(names())}."
         problem = f"there is no scenario {shown(name)}; {meant} Or name a file that ends in .toml"
         raise ScenarioError(name, (problem,))
     return parse(_text(Path(name)), name, default_name=Path(name).stem)

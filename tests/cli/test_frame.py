@@ -308,6 +308,31 @@ def test_a_cell_that_is_too_long_pushes_its_own_line_only():
     assert stream.getvalue() == "a   b\naaaaaaaaa  b\naa  b\n"
 
 
+def test_on_a_narrow_terminal_the_last_cell_goes_on_below_and_no_word_is_cut():
+    stream = _Stream(terminal=True)
+    narrow = console(stream, plain=True)
+    narrow.width = 48
+    words = "words that take up more room than there is left"
+    columns(narrow, [["a", words], ["a" * 30, words], ["b", "few"]], widest=10)
+    assert stream.getvalue() == (
+        f"a  words that take up more room than there is\n   left\n{'a' * 30}\n    {words[:-5]}\n"
+        "    left\nb  few\n"
+    )
+
+
+def test_the_list_of_series_cuts_no_word_at_eighty_columns():
+    code, text = on_a_terminal("metrics", "list", NO_COLOR="1")
+    assert code == 0
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
+
+
+def test_an_error_cuts_no_word_on_a_terminal():
+    code, text = on_a_terminal("plan", "nothing", NO_COLOR="1")
+    assert code == Exit.USAGE
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
+    assert '"continue_after_output"' in text
+
+
 def test_a_line_of_json_is_one_line_of_ascii():
     line = json_line({"a": "\n\u2028\u202e☃", "b": (1, 2), "c": Exit.USAGE})
     assert line.isascii()

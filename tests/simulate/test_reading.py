@@ -91,6 +91,8 @@ def test_a_file_that_is_none_says_why(tmp_path):
         load(str(tmp_path / "none.toml"))
     with pytest.raises(ScenarioError, match="did you mean overload"):
         load("overlod")
+    with pytest.raises(ScenarioError, match=r"throttle\. Or name a file"):
+        load("x")
     latin = tmp_path / "latin.toml"
     latin.write_bytes(b'name = "\xe9"')
     with pytest.raises(ScenarioError, match="byte 8 is not UTF-8"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import wraps
+from inspect import isawaitable
 from typing import Generic, ParamSpec, TypeVar
 
 from attrs import define
@@ -34,7 +35,11 @@ class _Call(Generic[T]):
     """What the try that landed returned."""
 
     async def attempt(self, _: Attempt, /) -> None:
-        self.values.append(await self.function())
+        promised: object = self.function()
+        if not isawaitable(promised):
+            returned = type(promised).__name__
+            raise TypeError(f"recovering() is for async functions; this one returned {returned}")
+        self.values.append(await promised)
 
     async def recover(self, _: Recover, /) -> RecoveryResult:
         return RecoveryResult(ok=False, detail="a plain function has nothing to rebuild")

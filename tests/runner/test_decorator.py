@@ -131,3 +131,15 @@ async def test_it_may_be_decorated_before_the_orchestrator_is_open():
     async with orchestrator:
         assert await wrapped("in time") == "plain answer to in time"
     assert len(calls) == 2
+
+
+async def test_a_function_that_is_not_async_is_told_so():
+    async with a_world() as world:
+
+        @recovering(world.orchestrator)
+        def plain(question):
+            return question
+
+        with pytest.raises(AgentError, match="for async functions") as caught:
+            await plain("why")
+        assert isinstance(caught.value.__cause__, TypeError)

@@ -49,6 +49,7 @@ def test_a_long_walk_at_random_keeps_every_invariant(walk):
 
 
 @pytest.mark.explore
+@pytest.mark.timeout(1800)
 def test_the_whole_exploration_finds_nothing():
     assert main([]) == 0
 

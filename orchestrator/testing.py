@@ -227,7 +227,11 @@ class ManualClock:
                 heapq.heapify(self._sleepers)
 
     async def advance(self, seconds: float) -> None:
-        """Go on by so many seconds, and wake each sleeper at its own time, in order."""
+        """Go on by so many seconds, and wake each sleeper at its own time, in order.
+
+        What waits for the world (a file, a process, a socket) may come too late to be woken, and
+        then sleeps until the next call: give the host doubles of those, such as `RecordingSink`.
+        """
         end = self._now + seconds
         await self.settle()
         while self._sleepers and self._sleepers[0][0] <= end:

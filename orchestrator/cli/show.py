@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Final, Protocol
 
@@ -92,6 +93,8 @@ class LineShow:
     output: Output
     _printed: dict[int, str] = field(factory=dict, init=False)
     """Row by identity, and how it was told last."""
+    _unwritable: OSError | None = field(default=None, init=False)
+    """Why no more can be printed; raised by `watch`, since here it would be an observer's."""
 
     def __attrs_post_init__(self) -> None:
         self.timeline.on_change = self._changed
@@ -103,6 +106,8 @@ class LineShow:
         self.timeline.turn(prompt)
         async with turn:
             async for progress in turn:
+                if self._unwritable is not None:
+                    raise self._unwritable
                 if isinstance(progress, TextShown):
                     self.timeline.text(progress.text)
                 on_progress(progress)
@@ -121,10 +126,14 @@ class LineShow:
         if self._printed.get(id(row)) == text:
             return
         self._printed[id(row)] = text
-        if self.output.json:
-            self.output.data(as_json(row, self.timeline))
-        else:
-            self._print(text)
+        try:
+            if self.output.json:
+                self.output.data(as_json(row, self.timeline))
+                sys.stdout.flush()
+            else:
+                self._print(text)
+        except OSError as error:
+            self._unwritable = error
 
     def _print(self, text: str) -> None:
         self.output.stdout.print(Text(f"{self.timeline.elapsed_s:6.2f} s  {text}"), soft_wrap=True)

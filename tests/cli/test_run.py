@@ -261,6 +261,29 @@ def test_the_demo_ends_well_and_its_metrics_add_up(capsys):
     assert "fails on purpose" in err
 
 
+def test_a_reader_of_the_demo_that_goes_away_ends_it_without_a_word_more():
+    command = [sys.executable, "-c", _SHORT, "--json"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout.readline()
+        child.stdout.close()
+        err = child.stderr.read()
+        assert child.wait() == Exit.CLOSED_PIPE
+    assert err.splitlines() == [err.strip()], "only what the demo is about"
+    assert "fails on purpose" in err
+
+
+_SHORT = """
+import sys
+from orchestrator.cli import demo
+from orchestrator.cli.app import run
+from orchestrator.settings.model import Curve, Ladders, Settings
+demo._SETTINGS = Settings(ladders=Ladders(curve=Curve(first_s=0.2, factor=1, cap_s=0.2)))
+sys.exit(run(["demo", *sys.argv[1:]]))
+"""
+
+
 def test_the_demo_can_be_scraped_until_ctrl_c():
     command = [sys.executable, "-c", _LISTENING]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as child:

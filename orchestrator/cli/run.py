@@ -75,10 +75,12 @@ def run(
         Serve metrics and incidents at HOST:PORT meanwhile.
     """
     loaded = chosen.load(output)
+    if folder is not None and not folder.is_dir():
+        raise Halt("usage", f"the folder {folder} is not there", field="--folder")
     try:
         resolved = resolve(command, folder=str(folder) if folder else None)
     except CommandMissingError as error:
-        code = "agent_not_found" if command else "usage"
+        code = "agent_not_found" if command and command[0] else "usage"
         raise Halt(code, str(error), field="COMMAND") from None
     listener = listening(listen) if listen else None
     plan = Plan(resolved, prompt, session, allow_tools=allow_tools)

@@ -301,6 +301,7 @@ _SIGNAL_NAMES: Final[Mapping[int, str]] = MappingProxyType(
     }
 )
 
+_CHECK_IT: Final = "Check its command and how it is set up."
 _SENT_BY_OTHERS: Final = frozenset({1, 2, 9, 15})
 """Signals that meet a process from outside: whatever it wrote before says nothing about them."""
 
@@ -456,6 +457,8 @@ def _with_reason(ours: str, view: View, finding: Finding, theirs: str) -> tuple[
         elif code is not None:
             ours = f"The agent stopped with exit code {code}. Start a new session."
     line = _reason(line)
+    if not line and finding.rule == "exit.while_starting" and raw.exit_code is not None:
+        ours = f"The agent ended with exit code {raw.exit_code} before it answered. {_CHECK_IT}"
     if not line or line.lower() in ours.lower():
         return ours, ""
     return f"{ours} ({line})", ""

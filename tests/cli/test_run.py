@@ -79,15 +79,23 @@ def test_a_missing_command_is_told_without_a_turn(capsys):
     assert told["message"] == "no-such-agent was not found; install it, or write its full path."
 
 
-def test_no_command_is_a_mistake_in_the_command_line(capsys):
-    assert run(["run"]) == Exit.USAGE
+@pytest.mark.parametrize("words", [[], ["--", ""]])
+def test_no_command_is_a_mistake_in_the_command_line(words, capsys):
+    assert run(["run", *words]) == Exit.USAGE
     assert "put it after `--`" in capsys.readouterr().err
+
+
+def test_a_missing_folder_is_a_mistake_in_the_command_line(capsys):
+    assert run(["run", "--json", "--folder", "no/such", "--", "true"]) == Exit.USAGE
+    told = json.loads(capsys.readouterr().err)
+    assert (told["code"], told["field"]) == ("usage", "--folder")
+    assert told["message"] == "the folder no/such is not there"
 
 
 @pytest.mark.parametrize(
     ("program", "words"),
     [
-        ("import sys; sys.exit(3)", "did not start"),
+        ("import sys; sys.exit(3)", "exit code 3 before it answered"),
         (
             'import sys; sys.stdin.readline(); print(\'{"id":1,"result":{}}\')',
             "does not speak the Agent Client Protocol",

@@ -210,3 +210,12 @@ def test_a_signal_from_outside_is_not_explained_by_what_was_logged_before(number
 def test_a_crash_still_says_why():
     verdict = classify(RawFailure.exit(-6, stderr="FATAL ERROR: invalid table size"))
     assert "invalid table size" in verdict.title
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_an_agent_that_ends_while_it_starts_and_says_nothing_is_told_by_its_exit_code(code):
+    verdict = classify(RawFailure.exit(code), context=Context(phase=Phase.START))
+    assert verdict.title == (
+        f"The agent ended with exit code {code} before it answered."
+        " Check its command and how it is set up."
+    )

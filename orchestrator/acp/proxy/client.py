@@ -25,8 +25,8 @@ class ClientWire:
     stdin: int
     stdout: int
     frames: FrameReader = field(factory=FrameReader)
-    gone: bool = False
-    """The client closed the end that we write to."""
+    left: anyio.Event = field(factory=anyio.Event)
+    """Set when the client has closed either end."""
     _lines: deque[bytes | memoryview] = field(factory=deque)
     _bytes: int = 0
     _held: int = 0
@@ -48,6 +48,8 @@ class ClientWire:
 
     def post(self, line: bytes) -> None:
         """Send one line.  What one read of the agent brought is written in one go, by `let_go`."""
+        if self.left.is_set():
+            return
         self._lines.append(line)
         self._bytes += len(line)
         if not self._held:
@@ -66,7 +68,7 @@ class ClientWire:
     @property
     def full(self) -> bool:
         """The client has not read what it was sent."""
-        return self._bytes > _FULL_BYTES and not self.gone
+        return self._bytes > _FULL_BYTES and not self.left.is_set()
 
     async def drained(self) -> None:
         """Wait until the client has read enough."""
@@ -120,7 +122,7 @@ class ClientWire:
         return b"".join(parts)
 
     def _give_up(self) -> None:
-        self.gone = True
+        self.left.set()
         self._lines.clear()
         self._bytes = 0
         self._room.set()

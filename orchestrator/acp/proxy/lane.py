@@ -159,6 +159,9 @@ class Lane:
         except WireError as error:
             line.error = error
             self._break(error)
+        except BaseException:  # cancelled: nobody can say how much of it left
+            line.error = WireError(self.wire.failure(delivery=Delivery.AMBIGUOUS))
+            raise
         finally:
             self._bytes -= len(line.data)
             self._room.set()

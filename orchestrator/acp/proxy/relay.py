@@ -21,6 +21,7 @@ from orchestrator.acp.framing import Frame, encode
 from orchestrator.acp.proxy.conversation import Conversation
 from orchestrator.acp.proxy.ending import failure_line
 from orchestrator.acp.proxy.frames import line_of, renumbered, session_of
+from orchestrator.acp.proxy.once import Once
 from orchestrator.acp.proxy.peer import Peer
 from orchestrator.acp.proxy.questions import Questions
 from orchestrator.acp.proxy.requests import Pending, Requests
@@ -59,13 +60,15 @@ class Proxy:
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
             tasks.start_soon(self.peer.wire.tend)
-            while not self.peer.wire.gone:
-                frames = await self.peer.wire.receive()
-                if frames is None:
-                    break
-                for frame in frames:
-                    await self.from_client(frame)
+            tasks.start_soon(self._read)
+            await self.peer.wire.left.wait()
             tasks.cancel_scope.cancel()
+
+    async def _read(self) -> None:
+        while (frames := await self.peer.wire.receive()) is not None:
+            for frame in frames:
+                await self.from_client(frame)
+        self.peer.wire.left.set()
 
     # --- from the client -------------------------------------------------------------------------
 
@@ -135,24 +138,30 @@ class Proxy:
         self.upstream.hello = frame
         if self.upstream.alive:
             return False
-        self._tasks.start_soon(self._start, frame)
-        return True
-
-    async def _start(self, frame: Frame) -> None:
-        answered = False
+        answer = Once(self.peer.post)
 
         def greet(reply: Reply) -> None:
-            nonlocal answered
-            answered = True
-            self.peer.post(self._greeting(frame, reply))
+            answer(self._greeting(frame, reply))
 
+        # Set before anything else can start the agent: whoever does, the answer is this one's.
         self.upstream.on_hello = greet
+        self._tasks.start_soon(self._start, frame, answer, greet)
+        return True
+
+    async def _start(
+        self, frame: Frame, answer: Once[bytes], greet: Callable[[Reply], None]
+    ) -> None:
         try:
             await self.upstream.ready()
         except StartFailedError as error:
             self.say(f"the agent did not start: {error.verdict.title}")
-            if not answered:
-                self.peer.post(failure_line(frame.message.get("id"), error.verdict))
+            if self.upstream.on_hello is greet:
+                self.upstream.on_hello = None
+            answer(failure_line(frame.message.get("id"), error.verdict))
+            return
+        if not answer.done:
+            # Another one was greeted with meanwhile: the agent answers this one too.
+            await self._pass(frame)
 
     def _greeting(self, asked: Frame, reply: Reply) -> bytes:
         """The agent's answer to `initialize`, naming what we add for a client that reads it."""

@@ -17,6 +17,7 @@ from orchestrator.acp.process import WireError
 from orchestrator.acp.proxy.conversation import DIALS, Conversation
 from orchestrator.acp.proxy.ending import failure_line
 from orchestrator.acp.proxy.frames import moved, readdressed, reframed, renumbered
+from orchestrator.acp.proxy.once import Once
 from orchestrator.acp.proxy.peer import Peer
 from orchestrator.acp.proxy.reload import Reload
 from orchestrator.acp.proxy.store import Kept, Store
@@ -238,19 +239,6 @@ _REMEMBER: Final[Mapping[str, Callable[[Sessions, Conversation, dict[str, Any], 
     "session/close": Sessions._closed,  # noqa: SLF001
     "session/delete": Sessions._closed,  # noqa: SLF001
 }
-
-
-@define
-class Once:
-    """Calls something at the first call only."""
-
-    _call: Callable[[], None]
-    _done: bool = False
-
-    def __call__(self) -> None:
-        if not self._done:
-            self._done = True
-            self._call()
 
 
 def _addressed(frame: Frame, session_id: str) -> Frame:

@@ -14,9 +14,10 @@ from orchestrator.acp.framing import Frame
 from orchestrator.acp.options import Options
 from orchestrator.acp.proxy.conversation import Conversation, Prompted
 from orchestrator.acp.proxy.ending import Ending, failure_line, record_line, row_line
+from orchestrator.acp.proxy.once import Once
 from orchestrator.acp.proxy.peer import Peer
 from orchestrator.acp.proxy.records import Told
-from orchestrator.acp.proxy.sessions import Once, Sessions
+from orchestrator.acp.proxy.sessions import Sessions
 from orchestrator.failure.kinds import Kind
 from orchestrator.failure.speakers import speaker_named
 from orchestrator.failure.verdict import Verdict

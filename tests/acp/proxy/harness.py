@@ -171,9 +171,29 @@ class Client:
     def notify(self, method, params):
         self.send({"method": method, "params": params})
 
+    reading: list = field(factory=lambda: [True])
+    """Empty: it does not read until `resume`."""
+    _resumed: anyio.Event = field(factory=anyio.Event)
+    _left: anyio.CancelScope | None = None
+
+    def resume(self):
+        self._resumed.set()
+
+    def stop_reading(self):
+        """Close the end it reads from."""
+        self._left.cancel()
+
     async def read(self):
+        with anyio.CancelScope() as self._left:
+            await self._read()
+        anyio.notify_closing(self.stdout)
+        os.close(self.stdout)
+
+    async def _read(self):
         reader = FrameReader()
         while data := await read_some(self.stdout):
+            if not self.reading:
+                await self._resumed.wait()
             for frame in reader.feed(data):
                 self.lines.append(frame.raw)
                 self.frames.append(frame.value)
@@ -245,7 +265,7 @@ class Stage:
 
 
 @asynccontextmanager
-async def staged(*wires, settings=None, log=None, agents=None, **setup):
+async def staged(*wires, settings=None, log=None, agents=None, ended=None, **setup):
     """A proxy that runs beside the test; each start of the agent takes the next wire."""
     in_r, in_w = os.pipe()
     out_r, out_w = os.pipe()
@@ -270,13 +290,14 @@ async def staged(*wires, settings=None, log=None, agents=None, **setup):
 
                 async def serve():
                     await proxy.serve()
-                    tasks.cancel_scope.cancel()
+                    if ended is not None:
+                        ended.set()
 
                 tasks.start_soon(serve)
                 yield Stage(client, proxy, orchestrator, list(wires))
             tasks.cancel_scope.cancel()
     finally:
-        for fd in (in_r, in_w, out_r, out_w):
+        for fd in (in_r, in_w, out_w):
             with contextlib.suppress(OSError):
                 os.close(fd)
 

@@ -504,3 +504,32 @@ def test_a_context_overflow_offers_a_new_session_or_takes_one_when_asked_to(own)
     else:
         assert [r["actions"] for _, r in client.records()] == [["new_session"]]
         assert answer["result"]["stopReason"] == "end_turn"
+
+
+def test_the_answer_to_initialize_is_the_clients_whoever_starts_the_agent():
+    async def main():
+        agent = scripted(says("hello"))
+        async with staged(agent) as stage:
+            first = stage.client.ask("initialize", {"protocolVersion": 1})
+            new = stage.client.ask("session/new", {"cwd": "/x", "mcpServers": []})
+            assert (await stage.client.answer(first))["result"]["protocolVersion"] == 1
+            assert (await stage.client.answer(new))["result"] == {"sessionId": "s1"}
+            assert agent.methods() == ["initialize", "session/new"]
+
+    for _ in range(10):
+        play(main)
+
+
+def test_a_greeting_that_failed_is_not_answered_again_later():
+    async def main():
+        async def dies_at_once(agent):
+            agent.die(1)
+            await anyio.sleep_forever()
+
+        second = scripted(says("hello"))
+        async with staged(Script(dies_at_once), second) as stage:
+            assert "error" in await stage.client.hello()
+            await stage.client.new()
+            assert sorted(stage.client.answers) == ["1", "2"]
+
+    play(main)

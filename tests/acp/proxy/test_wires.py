@@ -1,0 +1,182 @@
+"""The proxy's own ends: a client or an agent that reads slowly, or leaves."""
+
+import contextlib
+import os
+
+import anyio
+import pytest
+
+from orchestrator.acp.process import WireError
+from orchestrator.acp.proxy.client import ClientWire
+from orchestrator.acp.proxy.lane import Lane
+from orchestrator.failure.raw import RawFailure
+from orchestrator.failure.verdict import Delivery
+from orchestrator.settings.model import Settings, Watchdogs
+from tests.acp.proxy.harness import Script, greet, play, staged
+from tests.acp.proxy.test_turns import ready, says, scripted
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def pipes():
+    in_r, in_w = os.pipe()
+    out_r, out_w = os.pipe()
+    wire = ClientWire(in_r, out_w)
+    yield wire, in_w, out_r
+    for fd in (in_r, in_w, out_r, out_w):
+        with contextlib.suppress(OSError):
+            os.close(fd)
+
+
+async def test_lines_that_a_full_pipe_leaves_are_written_later(pipes):
+    wire, _, out_r = pipes
+    line = b"x" * 99_999 + b"\n"
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wire.tend)
+        for _ in range(60):
+            wire.post(line)
+        assert wire.full
+        got = b""
+        while len(got) < 60 * len(line):
+            await anyio.wait_readable(out_r)
+            got += os.read(out_r, 1 << 20)
+        await wire.drained()
+        tasks.cancel_scope.cancel()
+    assert got == line * 60
+
+
+async def test_a_client_that_closed_its_end_has_left(pipes):
+    wire, _, out_r = pipes
+    os.close(out_r)
+    wire.post(b"x\n")
+    await wire.left.wait()
+    wire.post(b"y\n")
+    assert not wire.full
+
+
+async def test_collected_lines_go_in_one_write(pipes):
+    wire, _, out_r = pipes
+    wire.hold()
+    for number in range(3):
+        wire.post(b"%d\n" % number)
+    os.set_blocking(out_r, False)
+    with pytest.raises(BlockingIOError):
+        os.read(out_r, 10)
+    wire.let_go()
+    assert os.read(out_r, 10) == b"0\n1\n2\n"
+
+
+def test_a_client_that_does_not_read_stops_the_clocks_and_the_agent():
+    async def main():
+        async def talks(agent, prompt):
+            for _ in range(200):
+                agent.text("s1", "x" * 100_000)
+                await anyio.sleep(0.1)
+            await anyio.sleep(15)
+            await says("end")(agent, prompt)
+
+        agent = scripted(talks)
+        quick = Settings(watchdogs=Watchdogs(first_sign_s=20, silence_s=20, cancel_s=5))
+        async with staged(agent, settings=quick) as stage:
+            session_id = await ready(stage)
+            stage.client.reading.clear()
+            number = stage.client.prompt(session_id)
+            await anyio.sleep(500)
+            assert stage.proxy.peer.wire.full
+            assert "session/cancel" not in agent.methods()
+            stage.client.reading.append(True)
+            stage.client.resume()
+            answer = await stage.client.answer(number)
+            assert answer["result"]["stopReason"] == "end_turn"
+            assert len(stage.client.texts()) == 201
+
+    play(main)
+
+
+def test_the_proxy_ends_when_its_client_has_closed_the_end_it_writes_to():
+    async def main():
+        async def talks(agent):
+            await greet(agent)
+            await anyio.sleep(10)
+            agent.say({"method": "x/told"})
+            await anyio.sleep_forever()
+
+        ended = anyio.Event()
+        async with staged(Script(talks), ended=ended) as stage:
+            await ready(stage)
+            stage.client.stop_reading()
+            await ended.wait()
+
+    play(main)
+
+
+async def nothing():
+    return
+
+
+def test_a_line_that_waits_for_a_dead_agent_was_not_sent():
+    class Stuck(Script):
+        async def send(self, line):
+            await anyio.sleep(5)
+            raise WireError(RawFailure.exception(BrokenPipeError(), delivery=Delivery.AMBIGUOUS))
+
+    async def main():
+        async def sleeps(agent):
+            await anyio.sleep_forever()
+
+        lane = Lane(Stuck(sleeps), nothing)
+        errors = []
+
+        async def send():
+            try:
+                await lane.send(b"x\n")
+            except WireError as error:
+                errors.append(error.raw.delivery)
+
+        await lane.start()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(lane.tend)
+            for _ in range(2):
+                tasks.start_soon(send)
+            await anyio.sleep(10)
+            assert errors == [Delivery.AMBIGUOUS, Delivery.NOT_SENT]
+            lane.post(b"y\n")
+            await send()
+            tasks.cancel_scope.cancel()
+
+    play(main)
+
+
+def test_nobody_waits_for_a_lane_that_was_cancelled():
+    async def main():
+        async def sleeps(agent):
+            await anyio.sleep_forever()
+
+        class Deaf(Script):
+            async def send(self, line):
+                await anyio.sleep_forever()
+
+        lane = Lane(Deaf(sleeps), nothing)
+        await lane.start()
+        told = []
+
+        async def send():
+            try:
+                await lane.send(b"x\n")
+            except WireError:
+                told.append(True)
+
+        async with anyio.create_task_group() as outer:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(lane.tend)
+                await anyio.sleep(1)
+                outer.start_soon(send)
+                outer.start_soon(send)
+                await anyio.sleep(1)
+                tasks.cancel_scope.cancel()
+            await anyio.sleep(1)
+            assert told == [True, True]
+            outer.cancel_scope.cancel()
+
+    play(main)

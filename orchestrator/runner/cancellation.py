@@ -20,3 +20,11 @@ def is_ours() -> bool:
     except RuntimeError:
         return False  # not on asyncio, so nobody can mean this task by it
     return task is None or task.cancelling() > 0
+
+
+def without_failures(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """What is left of a cancellation that met failures on its way out of an agent's own tasks.
+
+    Whoever cancels a turn is not told of what its attempt failed with at that moment.
+    """
+    return group.split(Exception)[1] or group

@@ -22,7 +22,7 @@ from orchestrator.failure.verdict import Verdict
 from orchestrator.runner import allowed
 from orchestrator.runner.agent import Attempt, AttemptEnd, RecoveryResult
 from orchestrator.runner.audience import Audience
-from orchestrator.runner.cancellation import CANCELLED, is_ours
+from orchestrator.runner.cancellation import CANCELLED, is_ours, without_failures
 from orchestrator.runner.endings import event_of
 from orchestrator.runner.performer import Performer
 from orchestrator.runner.progress import (
@@ -155,6 +155,8 @@ class Drive(Performer):
                 raise
             self._error = error  # a failure is a value from here on
             return session.verdict_on(error, self)
+        except BaseExceptionGroup as group:
+            raise without_failures(group) from None
         finally:
             self._flight = self._work = None
             if self._patience is not None:
@@ -174,6 +176,8 @@ class Drive(Performer):
             if isinstance(error, CANCELLED) and is_ours():
                 raise
             result = RecoveryResult(ok=False, detail=one_line(str(error) or type(error).__name__))
+        except BaseExceptionGroup as group:
+            raise without_failures(group) from None
         finally:
             self._work = None
         allowed.of(RecoveryResult, "recover", result)

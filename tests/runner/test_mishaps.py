@@ -274,6 +274,39 @@ async def test_a_cancellation_that_nobody_asked_for_is_a_step_that_failed():
         assert outcome.how is How.FAILED
 
 
+@pytest.mark.parametrize("inside", ["attempt", "recover"])
+async def test_a_failure_that_meets_a_cancellation_never_reaches_whoever_cancelled(inside):
+    class Nursery(ScriptedAgent):
+        async def attempt(self, attempt, /):
+            if inside == "recover":
+                return Verdict.of(Kind.AGENT_DIED, "died")
+            return await self.fail_when_cancelled()
+
+        async def recover(self, recover, /):
+            return await self.fail_when_cancelled()
+
+        async def fail_when_cancelled(self):
+            async def clean_up():
+                try:
+                    await anyio.sleep_forever()
+                finally:
+                    raise ConnectionResetError
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(clean_up)
+                tasks.start_soon(anyio.sleep_forever)
+                await anyio.sleep_forever()
+
+    async with a_world() as world:
+        turn = world.session(Nursery()).turn("hi")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(turn.wait)
+            await world.clock.settle()
+            tasks.cancel_scope.cancel()
+    assert turn.outcome.how in {How.STOPPED, How.SUPERSEDED}
+    assert_nothing_lost(world.recorder)
+
+
 # The action retry ---------------------------------------------------------------------------------
 
 

@@ -185,11 +185,30 @@ def _chain(error: BaseException) -> list[BaseException]:
         chain.append(current)
         if isinstance(current, BaseExceptionGroup):
             todo.extend(current.exceptions)
-        todo.append(current.__cause__ or current.__context__)
+        todo.append(_behind(current))
         # urllib and aiohttp keep the socket's error in a field instead.
         inner = (_field(current, name) for name in ("reason", "os_error"))
         todo.extend(x for x in inner if isinstance(x, BaseException))
     return chain
+
+
+def _behind(error: BaseException) -> BaseException | None:
+    """What an exception stands in front of, cancellations apart.
+
+    A timeout cancels what it waits for and is raised from that: only a cancellation that came out
+    by itself, or in a group, says that something was cancelled.
+    """
+    behind = error
+    for _ in range(_MAX_CHAIN):
+        found = behind.__cause__ or behind.__context__
+        if found is None or type(found).__name__ not in _CANCELLATIONS:
+            return found
+        behind = found
+    return None
+
+
+_CANCELLATIONS: Final = frozenset({"CancelledError", "Cancelled"})
+"""Of asyncio, concurrent.futures, anyio's backends and trio, by name: none of them is imported."""
 
 
 def _field(value: object, name: str) -> object:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import errno
 import socket
 import ssl
@@ -185,3 +187,64 @@ def test_the_host_of_a_failed_connection_stands_in_the_title():
         ConnectionRefusedError(errno.ECONNREFUSED, "x"), host="api.example.com"
     )
     assert classify(raw).title.startswith("Connection refused by api.example.com.")
+
+
+# A timeout cancels what it waits for, and is raised from that.
+
+
+def raised_behind(first, then):
+    then.__context__ = first
+    return then
+
+
+async def _timed_out_by(limit):
+    with pytest.raises(TimeoutError) as caught:
+        await limit()
+    return caught.value
+
+
+async def _wait_for():
+    await asyncio.wait_for(asyncio.sleep(60), 0)
+
+
+async def _timeout():
+    async with asyncio.timeout(0):
+        await asyncio.sleep(60)
+
+
+async def _fail_after():
+    with anyio.fail_after(0):
+        await anyio.sleep(60)
+
+
+@pytest.mark.parametrize("limit", [_wait_for, _timeout, _fail_after])
+def test_a_timeout_of_the_event_loop_is_a_timeout_and_no_cancellation(limit):
+    error = asyncio.run(_timed_out_by(limit))
+    verdict = classify(RawFailure.exception(error))
+    assert (verdict.kind, verdict.cause) == (Kind.CONNECTION_LOST, Cause.TIMEOUT)
+
+
+@pytest.mark.parametrize("cancelled", [asyncio.CancelledError, concurrent.futures.CancelledError])
+def test_a_failure_behind_which_something_was_cancelled_is_still_a_failure(cancelled):
+    verdict = classify(RawFailure.exception(raised_behind(cancelled(), ConnectionResetError())))
+    assert (verdict.kind, verdict.cause) == (Kind.CONNECTION_LOST, Cause.RESET)
+
+
+def test_what_stands_behind_a_cancellation_is_still_read():
+    inner = raised_behind(ConnectionRefusedError(errno.ECONNREFUSED, "refused"), KeyError("x"))
+    error = ValueError("no answer")
+    error.__context__ = asyncio.CancelledError()
+    error.__context__.__context__ = inner
+    assert classify(RawFailure.exception(error)).cause is Cause.REFUSED
+
+
+def test_a_cancellation_that_comes_out_by_itself_is_one():
+    for error in (asyncio.CancelledError(), BaseExceptionGroup("", [asyncio.CancelledError()])):
+        assert classify(RawFailure.exception(error)).kind is Kind.CANCELLED
+
+
+def test_a_ring_of_cancellations_is_read_to_an_end():
+    error, ring = ValueError("x"), asyncio.CancelledError()
+    error.__context__, ring.__context__ = ring, asyncio.CancelledError()
+    ring.__context__.__context__ = ring
+    assert classify(RawFailure.exception(error)).kind is Kind.UNKNOWN

@@ -274,6 +274,23 @@ async def test_a_cancellation_that_nobody_asked_for_is_a_step_that_failed():
         assert outcome.how is How.FAILED
 
 
+async def test_a_cancellation_that_goes_through_an_agents_own_tasks_is_never_taken_for_its_own():
+    class Nursery(ScriptedAgent):
+        async def attempt(self, attempt, /):
+            attempt.text("half")
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(anyio.sleep_forever)
+                await anyio.sleep_forever()
+
+    async with a_world() as world:
+        turn = world.session(Nursery()).turn("hi")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(turn.wait)
+            await world.clock.settle()
+            tasks.cancel_scope.cancel()
+    assert turn.outcome.how is How.STOPPED
+
+
 @pytest.mark.parametrize("inside", ["attempt", "recover"])
 async def test_a_failure_that_meets_a_cancellation_never_reaches_whoever_cancelled(inside):
     class Nursery(ScriptedAgent):
@@ -303,7 +320,7 @@ async def test_a_failure_that_meets_a_cancellation_never_reaches_whoever_cancell
             tasks.start_soon(turn.wait)
             await world.clock.settle()
             tasks.cancel_scope.cancel()
-    assert turn.outcome.how in {How.STOPPED, How.SUPERSEDED}
+    assert turn.outcome.how is not How.LANDED
     assert_nothing_lost(world.recorder)
 
 

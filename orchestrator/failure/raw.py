@@ -193,14 +193,14 @@ def _chain(error: BaseException) -> list[BaseException]:
 
 
 def _behind(error: BaseException) -> BaseException | None:
-    """What an exception stands in front of, cancellations apart.
+    """What an exception stands in front of, cancellations apart; nothing where `from None` says so.
 
     A timeout cancels what it waits for and is raised from that: only a cancellation that came out
     by itself, or in a group, says that something was cancelled.
     """
     behind = error
     for _ in range(_MAX_CHAIN):
-        found = behind.__cause__ or behind.__context__
+        found = behind.__cause__ or (None if behind.__suppress_context__ else behind.__context__)
         if found is None or type(found).__name__ not in _CANCELLATIONS:
             return found
         behind = found

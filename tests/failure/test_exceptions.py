@@ -248,3 +248,17 @@ def test_a_ring_of_cancellations_is_read_to_an_end():
     error.__context__, ring.__context__ = ring, asyncio.CancelledError()
     ring.__context__.__context__ = ring
     assert classify(RawFailure.exception(error)).kind is Kind.UNKNOWN
+
+
+def test_what_a_library_says_has_nothing_to_do_with_its_error_is_not_read():
+    async def end_of_stream():
+        send, receive = anyio.create_memory_object_stream()
+        send.close()
+        with receive, pytest.raises(anyio.EndOfStream) as caught:
+            await receive.receive()
+        return caught.value
+
+    error = asyncio.run(end_of_stream())
+    error.__context__ = IndexError("pop from an empty deque")
+    error.__suppress_context__ = True
+    assert "deque" not in classify(RawFailure.exception(error)).title

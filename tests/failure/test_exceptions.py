@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import errno
+import http.client
 import socket
 import ssl
 
@@ -40,6 +41,7 @@ LOST = [
     (httpx.ConnectTimeout("x"), Cause.TIMEOUT),
     (httpx.ReadTimeout("x"), Cause.TIMEOUT),
     (httpx.PoolTimeout("x"), Cause.TIMEOUT),
+    (http.client.BadStatusLine("\x00"), Cause.STREAM_CUT),
     (httpx.RemoteProtocolError("peer closed connection"), Cause.STREAM_CUT),
     (httpx.ReadError("x"), Cause.CLOSED),
     (

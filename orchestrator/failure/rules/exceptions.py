@@ -145,6 +145,7 @@ RULES: Final[tuple[Rule, ...]] = (
         _STEP,
         _LOST,
         "RemoteProtocolError",
+        "BadStatusLine",
         "IncompleteRead",
         "ChunkedEncodingError",
         "ClientPayloadError",

@@ -249,9 +249,10 @@ def _balanced(words: str) -> str:
 
 _SENTENCE_END: Final = re.compile("[.!?][)'\"]?[ \t\n\f\r]+|[\u3002\uff01\uff1f]| · |\n")
 """Can't backtrack: the first character says which alternative it is."""
-_ABBREVIATION: Final = (
-    r"(?i)(?:\b(?:e\.g|i\.e|etc|vs|no|inc|approx|jan|feb|mar|apr|jun|jul|aug|sep|sept|oct"
-    r"|nov|dec)|\b[a-z]|\.\.)\.$"
+_ABBREVIATION: Final = re.compile(
+    r"(?:\b(?:e\.g|i\.e|etc|vs|no|inc|approx|jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|nov|dec)"
+    r"|\b[a-z]|\.\.)\.\Z",
+    re.ASCII | re.IGNORECASE,
 )
 
 
@@ -278,9 +279,8 @@ def _flows_on(text: str, end: int) -> bool:
 
 def _is_abbreviation(text: str, start: int, dot: int) -> bool:
     """The word in front of this dot is cut short, and no bracket or quote closes behind it."""
-    word = text[max(start, dot - _LONGEST_ABBREVIATION) : dot + 1]
-    closed = text[dot + 1] in ")'\""
-    return not closed and bool(compile_text(_ABBREVIATION).search(word.encode("utf-8", "replace")))
+    word = max(start, dot - _LONGEST_ABBREVIATION)
+    return text[dot + 1] not in ")'\"" and bool(_ABBREVIATION.search(text, word, dot + 1))
 
 
 _LONGEST_ABBREVIATION: Final = 16

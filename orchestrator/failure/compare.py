@@ -6,18 +6,13 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import islice
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
-from orchestrator.failure.linear import compile_text
+from orchestrator.failure.linear import Signs, compile_signs, compile_text
 from orchestrator.failure.verdict import Delivery, Phase
 from orchestrator.failure.view import View
 
 _HOUR_S: Final = 3600.0
-
-
-@cache
-def _engine(pattern: str) -> Any:
-    return compile_text(pattern)
 
 
 _BUDGET = r"limit:? ([\d,]+)(?:[ ,;]+(?:current|used):? ([\d,]+))?[ ,;]+requested:? ([\d,]+)"
@@ -30,7 +25,7 @@ _NAMED_MODEL = (
 def asks_more_than_a_budget(view: View) -> bool:
     """`Requested > Limit`: no waiting makes room; `Used + Requested > Limit` is a throttle."""
     for sentence in view.sentences:
-        for found in islice(_engine(_BUDGET).finditer(sentence.plain), _MAX_COMPARED):
+        for found in islice(compile_text(_BUDGET).finditer(sentence.plain), _MAX_COMPARED):
             limit, _, requested = found.groups()
             if _whole(requested) > _whole(limit):
                 return True
@@ -50,7 +45,9 @@ def rejected_model(view: View) -> str:
     for sentence in view.sentences:
         if not sentence.provider:
             continue
-        found = _engine(f"(?i){_NAMED_MODEL}").search(sentence.original.encode("utf-8", "replace"))
+        found = compile_text(f"(?i){_NAMED_MODEL}").search(
+            sentence.original.encode("utf-8", "replace")
+        )
         if found is not None:
             name = next(g for g in found.groups() if g)
             return str(name.decode("utf-8", "replace"))[:200]
@@ -83,18 +80,19 @@ def not_a_short_wait(view: View) -> bool:
     return not waits_less_than_an_hour(view)
 
 
+_OF_A_DAY, _OF_A_MINUTE = range(2)
 _DAY = r"per_?-?day|/day\b|\bdaily"
 _MINUTE = r"per_?-?min(?:ute)?|per_?-?second|/min\b|\brpm\b|\btpm\b"
 
 
 def names_a_day_quota(view: View) -> bool:
     """A quota id or metric names a day and none names a minute."""
-    return _quota_names(view, _DAY) and not _quota_names(view, _MINUTE)
+    return _quota_names(view, _OF_A_DAY) and not _quota_names(view, _OF_A_MINUTE)
 
 
 def names_a_minute_quota(view: View) -> bool:
     """A quota id or metric names a minute or less."""
-    return _quota_names(view, _MINUTE)
+    return _quota_names(view, _OF_A_MINUTE)
 
 
 _QUOTA_FIELDS: Final = frozenset(
@@ -103,13 +101,26 @@ _QUOTA_FIELDS: Final = frozenset(
 _QUOTA_TOKENS = r"(?i)(?:generate\w*|\w+)(?:requests|tokens?|count)\w*per\w+|\w+_per_\w+"
 
 
-def _quota_names(view: View, window: str) -> bool:
-    found = _engine(f"(?i){window}")
+def _quota_names(view: View, window: int) -> bool:
     for name, value in view.contents.facts:
-        if name in _QUOTA_FIELDS and found.search(value.encode("utf-8", "replace")):
+        if name in _QUOTA_FIELDS and window in _windows(value.encode("utf-8", "replace")):
             return True
-    tokens = _engine(_QUOTA_TOKENS)
-    return any(found.search(token) for s in view.sentences for token in tokens.findall(s.plain))
+    tokens = compile_text(_QUOTA_TOKENS)
+    return any(
+        window in _windows(token)
+        for sentence in view.sentences
+        if window in _windows(sentence.plain)
+        for token in tokens.findall(sentence.plain)
+    )
+
+
+def _windows(text: bytes) -> list[int]:
+    return _window_signs()(text) or []
+
+
+@cache
+def _window_signs() -> Signs:
+    return compile_signs(f"(?i){_DAY}", f"(?i){_MINUTE}")
 
 
 def bare_while_loading(view: View) -> bool:
@@ -134,7 +145,7 @@ def registration_on_one_line(view: View) -> bool:
     if not nothing_happened_yet(view):
         return False
     for line in view.raw.stderr.lower().splitlines():
-        if "registration failed" in line and _engine(_THROTTLED).search(
+        if "registration failed" in line and compile_text(_THROTTLED).search(
             line.encode("utf-8", "replace")
         ):
             return True

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from orchestrator.failure.linear import compile_text
 from orchestrator.failure.redact import scrub
@@ -24,11 +23,6 @@ _HOSTS: Final = (
 )
 
 
-@cache
-def _engine(pattern: str) -> Any:
-    return compile_text(pattern)
-
-
 _DOCS: Final = (
     b"docs.",
     b"aka.ms",
@@ -47,7 +41,9 @@ def host(view: View) -> str:
     for sentence in view.sentences:
         if sentence.code:
             continue
-        for found in _engine(_HOSTS).finditer(sentence.original[:4000].encode("utf-8", "replace")):
+        for found in compile_text(_HOSTS).finditer(
+            sentence.original[:4000].encode("utf-8", "replace")
+        ):
             groups = found.groupdict()
             name = next((v for k, v in groups.items() if v and k != "port"), b"")
             if name.startswith(_DOCS):
@@ -75,7 +71,7 @@ _COMMANDS: Final = (
 def command(view: View) -> str:
     """The command that is missing, without its folder."""
     for sentence in view.sentences:
-        found = _engine(_COMMANDS).search(sentence.original[:4000].encode("utf-8", "replace"))
+        found = compile_text(_COMMANDS).search(sentence.original[:4000].encode("utf-8", "replace"))
         if found is not None:
             name = next(g for g in found.groups() if g).decode("utf-8", "replace")
             return scrub(str(name).replace("\\", "/").rstrip("/.,").rpartition("/")[2])[:80]
@@ -111,10 +107,10 @@ _NPM_PREFIX: Final = (
 def why(stderr: str) -> str:
     """The first line of stderr that says why: a transport's before any other, never boilerplate."""
     lines = [line.strip() for line in stderr[-64_000:].splitlines()]
-    useful = [x for x in lines if x and not _engine(_BOILERPLATE).search(_bytes(x))]
+    useful = [x for x in lines if x and not compile_text(_BOILERPLATE).search(_bytes(x))]
     for pattern in (_TRANSPORT, _SAYS_WHY):
         for line in useful:
-            if _engine(pattern).search(_bytes(line)):
+            if compile_text(pattern).search(_bytes(line)):
                 return line
     return useful[0] if useful else ""
 

@@ -38,9 +38,7 @@ def names(field: str, value: object) -> tuple[str, ...]:
 
 
 def prompt(value: object) -> None:
-    """Let text or content blocks through."""
-    if isinstance(value, str):
-        return
+    """Let content blocks through; text needs no look."""
     if not isinstance(value, Sequence) or not all(isinstance(item, Mapping) for item in value):
         raise wrong("prompt", value, "text, or a sequence of content blocks,")
 

@@ -120,8 +120,10 @@ class Session:
         from history keeps its id.
         """
         self.orchestrator.check_open()
-        allowed.prompt(prompt)
-        allowed.of(Facts, "facts", facts)
+        if not isinstance(prompt, str):
+            allowed.prompt(prompt)
+        if facts is not _PLAIN:
+            allowed.of(Facts, "facts", facts)
         if turn_id is None:
             self._turns += 1
             turn_id = f"{self.epoch}-{self._turns}"

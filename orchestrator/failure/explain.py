@@ -11,8 +11,9 @@ from orchestrator.failure.classify import built_in, find
 from orchestrator.failure.kinds import Kind
 from orchestrator.failure.linear import compile_text
 from orchestrator.failure.raw import RawFailure
-from orchestrator.failure.redact import one_line, scrub
+from orchestrator.failure.redact import head, one_line, scrub
 from orchestrator.failure.rule import RuleSet, Step
+from orchestrator.failure.sentences import MAX_READ
 from orchestrator.failure.speakers import speaker_named
 from orchestrator.failure.verdict import Context, Verdict
 from orchestrator.failure.view import View, open_failure
@@ -147,6 +148,9 @@ def _matched(match: Match) -> str:
         return scrub(match.trigger)
     pattern = compile_text(f"(?m){match.rule.pattern}")
     # Scrubbed whole before it is cut: a part of a secret no longer looks like one.
-    found = pattern.search(scrub(_text(match.sentence.plain)).encode("utf-8", "replace"))
+    text = _text(match.sentence.plain)
+    found = pattern.search(head(text, MAX_READ).encode("utf-8", "replace"))
+    if found is None and len(text) > MAX_READ:
+        return "(far down in a long text)"
     part = "[redacted]" if found is None else _text(found.group())
     return part if len(part) <= _MAX_PART else f"{part[:_MAX_PART]}…"

@@ -32,6 +32,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import tzinfo
 from functools import partial
+from itertools import islice
 from typing import Any, Final
 
 from orchestrator.failure import hint_wording as wording
@@ -305,7 +306,7 @@ def _walk(data: object, moment: Moment, texts: list[str], found: _Found) -> Iter
 
 
 def _fields(value: Mapping[Any, Any], moment: Moment, found: _Found) -> Iterator[Hint]:
-    for name, item in value.items():
+    for name, item in islice(value.items(), _MAX_NODES):
         if not isinstance(name, str):
             continue
         if isinstance(item, Mapping) and name.translate(_JOINTS).lower() in _HEADER_FIELDS:
@@ -320,11 +321,11 @@ def _children(value: object) -> list[object]:
     if isinstance(value, Mapping):
         return [
             item
-            for name, item in value.items()
+            for name, item in islice(value.items(), _MAX_NODES)
             if isinstance(item, Mapping | list | tuple)
             or (isinstance(item, str) and isinstance(name, str) and name.lower() in _TEXT_FIELDS)
         ]
-    return list(value) if isinstance(value, list | tuple) else []
+    return list(value[:_MAX_NODES]) if isinstance(value, list | tuple) else []
 
 
 def _parsed(text: str) -> object:

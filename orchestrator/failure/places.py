@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from orchestrator.failure.linear import compile_text
+from orchestrator.failure.linear import Signs, compile_signs, compile_text
 from orchestrator.failure.redact import scrub
 
 if TYPE_CHECKING:
@@ -104,15 +105,26 @@ _NPM_PREFIX: Final = (
 )
 
 
+_MAX_STDERR: Final = 64_000
+
+
 def why(stderr: str) -> str:
     """The first line of stderr that says why: a transport's before any other, never boilerplate."""
-    lines = [line.strip() for line in stderr[-64_000:].splitlines()]
-    useful = [x for x in lines if x and not compile_text(_BOILERPLATE).search(_bytes(x))]
-    for pattern in (_TRANSPORT, _SAYS_WHY):
-        for line in useful:
-            if compile_text(pattern).search(_bytes(line)):
-                return line
-    return useful[0] if useful else ""
+    first: dict[int, str] = {}
+    for line in map(str.strip, stderr[-_MAX_STDERR:].splitlines()):
+        signs = _line_signs()(_bytes(line)) or (_USEFUL,) if line else (_IDLE,)
+        if _IDLE not in signs:
+            for sign in (_USEFUL, *signs):
+                first.setdefault(sign, line)
+    return first.get(_CARRIES) or first.get(_EXPLAINS) or first.get(_USEFUL, "")
+
+
+_IDLE, _CARRIES, _EXPLAINS, _USEFUL = range(4)
+
+
+@cache
+def _line_signs() -> Signs:
+    return compile_signs(_BOILERPLATE, _TRANSPORT, _SAYS_WHY)
 
 
 def _bytes(text: str) -> bytes:

@@ -21,9 +21,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, Final
+
+from attrs import define
 
 from orchestrator.failure import secret_names as names
 from orchestrator.failure import secret_shapes as shapes
@@ -37,6 +40,11 @@ CREDENTIAL_TAG: Final = "[REDACTED: credential]"
 MAX_LINE: Final = 2000
 """Characters of `one_line` before the dropped length is named."""
 
+_READ = 4 * MAX_LINE
+"""Characters of a value that are read for its line; redaction makes most texts shorter."""
+_SURPLUS = 2000
+"""Characters read beyond a cut, to see what the cut would tear apart."""
+
 _MAX_ROUNDS = 6
 _MAX_LAYERS = 2
 """Layers of base64 that are undone."""
@@ -46,6 +54,7 @@ _MAX_DEPTH = 64
 _MAX_BITS = 10_000
 """Longest number written out; Python refuses to print much longer ones."""
 
+_SHORT_NUMBER = 4
 _LARGE = 10**18
 """What is no smaller has a longer way to a line."""
 
@@ -214,7 +223,53 @@ def scrub(text: str) -> str:
     return _MARKS.sub(tag, data).decode("utf-8", "surrogatepass")
 
 
+def head(text: str, longest: int) -> str:
+    """The start of a text, scrubbed.
+
+    Half of a secret is no longer recognised as one.  So more is read than is kept, and as much as
+    was read too far goes again, with the first half of whatever the cut tore apart.
+    """
+    if len(text) <= longest:
+        return scrub(text)
+    start = scrub(text[: longest + _SURPLUS]) if longest else ""
+    return (start if len(text) <= longest + _SURPLUS else start[:-_SURPLUS])[:longest]
+
+
+def tail(text: str, longest: int) -> str:
+    """The end of a text, scrubbed; what `head` says holds the other way round."""
+    if len(text) <= longest:
+        return scrub(text)
+    rest = text[-longest - _SURPLUS :]
+    # A key in armour may be longer than what is read too far: its end says that its start is gone.
+    armour = _ARMOUR.search(rest)
+    if armour and armour[1] == "END":
+        rest = " " * armour.end() + rest[armour.end() :]
+    end = scrub(rest)
+    return (end if len(text) <= longest + _SURPLUS else end[_SURPLUS:])[-longest:]
+
+
+_ARMOUR = re.compile(r"-----(BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY")
+
+
 # -- values ---------------------------------------------------------------------------------------
+
+
+@define
+class _Room:
+    """How much of a value is read: what is beyond can't come into a line any more."""
+
+    left: int
+    """Characters."""
+    dropped: int = 0
+    """Characters that found no more room."""
+
+    def text(self, text: str) -> str:
+        """A text that was scrubbed, its start where there is no more room."""
+        longest, self.left = max(self.left, 0), self.left - len(text)
+        if len(text) <= longest:
+            return scrub(text)
+        self.dropped += len(text) - longest
+        return f"{head(text, longest)}... ({len(text) - longest} more characters)"
 
 
 def scrub_value(value: object) -> Any:
@@ -224,25 +279,26 @@ def scrub_value(value: object) -> Any:
     `["authorization", "..."]`.  What JSON has no word for becomes text; what is deeper than 64
     levels, or holds itself, is left out.
     """
-    return _clean(value, "", [])
+    return _clean(value, "", [], _Room(sys.maxsize))
 
 
-def _clean(value: object, name: str, above: list[int]) -> Any:
+def _clean(value: object, name: str, above: list[int], room: _Room) -> Any:
     """Clean one value; `name` is the secret name it answers to, `above` the values around it."""
     if isinstance(value, bytes | bytearray):
-        value = bytes(value).decode("utf-8", "replace")
+        value = bytes(value[: room.left + 4 * _SURPLUS]).decode("utf-8", "replace")
     if isinstance(value, str):
-        return CREDENTIAL_TAG if name and names.hides(name, value) else scrub(value)
+        return CREDENTIAL_TAG if name and names.hides(name, value) else room.text(value)
     if value is None or isinstance(value, bool | int | float):
+        room.left -= _SHORT_NUMBER
         return _clean_number(value, name)
     if len(above) >= _MAX_DEPTH or id(value) in above:
         return "[left out]"
     above.append(id(value))
     clean: Any = f"<{type(value).__name__}>"
     if isinstance(value, Mapping):
-        clean = _clean_mapping(value, name, above)
+        clean = _clean_mapping(value, name, above, room)
     elif isinstance(value, list | tuple | set | frozenset):
-        clean = _clean_items(list(value), name, above)
+        clean = _clean_items(value, name, above, room)
     above.pop()
     return clean
 
@@ -255,18 +311,23 @@ def _clean_number(value: object, name: str) -> Any:
     return CREDENTIAL_TAG if names.hides_number(name) else value
 
 
-def _clean_mapping(value: Mapping[Any, Any], name: str, above: list[int]) -> dict[str, Any]:
+def _clean_mapping(
+    value: Mapping[Any, Any], name: str, above: list[int], room: _Room
+) -> dict[str, Any]:
     neighbour = names.neighbour(value)
     result: dict[str, Any] = {}
-    for key, item in value.items():
+    for count, (key, item) in enumerate(value.items()):
+        if room.left <= 0:
+            result[f"... ({len(value) - count} more fields)"] = None
+            break
         text = key if isinstance(key, str) else f"<{type(key).__name__}>"
         inner = neighbour if neighbour and names.is_value_key(text) else text
         if name and not names.is_secret(inner):
             inner = name
-        clean = _clean_key(text) if len(text) <= _SHORT_KEY else scrub(text)
+        clean = _clean_key(text) if len(text) <= _SHORT_KEY else room.text(text)
         while clean in result:
             clean += "~"
-        result[clean] = _clean(item, inner if names.is_secret(inner) else "", above)
+        result[clean] = _clean(item, inner if names.is_secret(inner) else "", above, room)
     return result
 
 
@@ -279,14 +340,18 @@ def _clean_key(name: str) -> str:
     return scrub(name)
 
 
-def _clean_items(items: list[Any], name: str, above: list[int]) -> list[Any]:
+def _clean_items(items: Collection[Any], name: str, above: list[int], room: _Room) -> list[Any]:
     result: list[Any] = []
     before = ""
-    for item in items:
+    for count, item in enumerate(items):
+        if room.left <= 0:
+            result.append(f"... ({len(items) - count} more)")
+            break
         if isinstance(item, str) and names.user_and_password(before, item):
             result.append(CREDENTIAL_TAG)
         else:
-            result.append(_clean(item, before if names.names_next(before) else name, above))
+            inner = before if names.names_next(before) else name
+            result.append(_clean(item, inner, above, room))
         before = item if isinstance(item, str) else ""
     return result
 
@@ -301,11 +366,15 @@ def one_line(value: object) -> str:
     a name and its value may stand in different texts.  Only then is it cut.
     """
     line = _COMPACT.encode(value) if _is_flat(value) else ""
+    dropped = 0
     if not line or not _is_clean(_seen(line.encode())):
-        line = scrub(_COMPACT.encode(scrub_value(value)))
+        room = _Room(_READ)
+        whole = _COMPACT.encode(_clean(value, "", [], room))
+        line = head(whole, _READ)
+        dropped = room.dropped + max(0, len(whole) - _READ)
     if len(line) <= MAX_LINE:
         return line
-    return f"{line[:MAX_LINE]}... ({len(line) - MAX_LINE} more characters)"
+    return f"{line[:MAX_LINE]}... ({len(line) - MAX_LINE + dropped} more characters)"
 
 
 def _is_flat(value: object) -> bool:
@@ -315,7 +384,7 @@ def _is_flat(value: object) -> bool:
     itself is seen there.
     """
     if type(value) is str:
-        return True
+        return len(value) <= MAX_LINE
     return (
         type(value) is dict
         and all(type(name) is str and _is_plain(name, item) for name, item in value.items())
@@ -325,7 +394,7 @@ def _is_flat(value: object) -> bool:
 
 def _is_plain(name: str, item: object) -> bool:
     if type(item) is str:
-        return not names.is_secret(name)
+        return len(item) <= MAX_LINE and not names.is_secret(name)
     return item is None or (
         type(item) is int and abs(item) < _LARGE and not names.hides_number(name)
     )

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from orchestrator.failure.kinds import Kind
-from orchestrator.failure.redact import scrub
+from orchestrator.failure.redact import head
 from orchestrator.failure.verdict import Refusal, Verdict
 
 STOP_REASON: Final = "refusal"
@@ -76,4 +76,4 @@ def from_verdict(verdict: Verdict, noted: Refusal | None = None) -> Refusal | No
 def _said(fields: Mapping[Any, Any], name: str, spelling: str = "") -> str:
     """One field as redacted text on its own; empty when it is missing or not text."""
     value = next((v for v in (fields.get(spelling), fields.get(name)) if isinstance(v, str)), "")
-    return scrub(value.strip())[: _LIMITS[name]]
+    return head(value.strip(), _LIMITS[name])[: _LIMITS[name]]

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
+from itertools import islice
 from typing import Any, Final
 
 from orchestrator.failure.linear import compile_linear, find_all
@@ -19,6 +20,8 @@ from orchestrator.failure.randomness import random_enough
 
 STRONG, MEDIUM, WEAK, NONE = 3, 2, 1, 0
 
+_MAX_FIELDS = 2_000
+"""Fields of one object that are looked at for a name; more are a table."""
 _REMEMBERED = 40
 """Bytes before a name's core that are read to see the whole name."""
 _SHORT_SIGNATURE, _SHORT_PARAMETER = 8, 4
@@ -67,10 +70,14 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _JOINTS = re.compile(r"[\W_]+")
 
 
-@lru_cache(maxsize=2048)
 def strength(name: str) -> int:
     """How far a name alone makes its value a secret; reads the end of a long name only."""
-    name = name[-_LONG:].strip()
+    return _strength(name[-_LONG:])
+
+
+@lru_cache(maxsize=2048)
+def _strength(name: str) -> int:
+    name = name.strip()
     last = name.rpartition(" ")[2]
     plain = _plain(last)
     if _FLAGS.search(plain) or _OTHER_THINGS.search(plain):
@@ -386,7 +393,7 @@ def is_value_key(key: str) -> bool:
 
 def neighbour(value: Mapping[Any, Any]) -> str:
     """The secret name that one field of an object gives to another, or nothing."""
-    for key, item in value.items():
+    for key, item in islice(value.items(), _MAX_FIELDS):
         named = isinstance(key, str) and isinstance(item, str) and _NAME_KEYS.fullmatch(key[:_LONG])
         if named and len(item) <= _LONG and is_secret(item):
             return str(item)

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, Final
 
 from orchestrator.failure.linear import Signs, compile_signs, compile_text
-from orchestrator.failure.redact import scrub
+from orchestrator.failure.redact import head
 
 MAX_READ: Final = 16_000
 """Characters of one text that are worded; what a person reads stands in front."""
@@ -158,7 +158,7 @@ def request_id(text: str) -> str:
 
 def readable(text: str) -> str:
     """The sentences inside a text, redacted; empty when there were only envelopes."""
-    text = scrub(text[:MAX_READ])
+    text = head(text, MAX_READ)
     if not text.isascii() or "\n" in text or " at " in text or "stack" in text:
         text = _without_trace(text)
     parts = sentences(_paragraphs(text))

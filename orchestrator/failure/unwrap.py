@@ -19,8 +19,10 @@ from orchestrator.failure.linear import compile_text
 
 MAX_LEVEL: Final = 4
 """Wrappers opened behind each other."""
-MAX_TEXT: Final = 1 << 20
+MAX_TEXT: Final = 1 << 18
 """Characters read of one string; of a longer one its two ends, where causes stand."""
+MAX_ALL: Final = 4 * MAX_TEXT
+"""Characters read of one failure, each as often as it stood in a wrapper."""
 _MAX_NODES: Final = 4000
 """Values visited in one structure."""
 _MAX_DEPTH: Final = 64
@@ -92,6 +94,7 @@ class Contents:
     hinted: bool = False
     """A field names a wait, a reset or headers, so the hints are worth reading."""
     _nodes: int = 0
+    _read: int = 0
 
     def add(self, value: object, *, provider: bool = True, level: int = 0, key: str = "") -> None:
         """Open one value of any kind."""
@@ -125,11 +128,12 @@ class Contents:
     def _children(self, key: str, value: Any, depth: int) -> Iterator[tuple[str, Any, int]]:
         """Entries of an object or array, last first because they go on a stack."""
         if isinstance(value, Mapping):
-            pairs = [(_name(k), v) for k, v in value.items() if isinstance(k, str)]
+            items = islice(value.items(), _MAX_NODES)
+            pairs = [(_name(k[:_MAX_FACT]), v) for k, v in items if isinstance(k, str)]
             self.hinted = self.hinted or any(_says_when(k) for k, _ in pairs)
             return ((k, v, depth) for k, v in reversed(pairs) if k not in _ECHO_KEYS)
         if isinstance(value, list | tuple):
-            return ((key, v, depth) for v in reversed(value))
+            return ((key, v, depth) for v in reversed(value[:_MAX_NODES]))
         return iter(())
 
     def _fact(self, key: str, value: str, level: int) -> None:
@@ -153,10 +157,13 @@ class Contents:
             )
 
     def _text(self, text: str, *, provider: bool, level: int, keyed: bool) -> None:
-        if len(self.sentences) >= _MAX_SEGMENTS or not text or text.isspace():
+        if len(self.sentences) >= _MAX_SEGMENTS or self._read > MAX_ALL or not text:
             return
         if len(text) > MAX_TEXT:
             text = f"{text[: MAX_TEXT // 2]}\n{text[-MAX_TEXT // 2 :]}"
+        self._read += len(text)
+        if text.isspace():
+            return
         rest = text
         if level < MAX_LEVEL and ("{" in text or '"' in text or "[" in text):
             rest = self._open_json(text, provider=provider, level=level)

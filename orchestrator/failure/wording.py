@@ -19,7 +19,7 @@ from orchestrator.failure.exits import ended_by_signal
 from orchestrator.failure.kinds import KINDS, Kind
 from orchestrator.failure.places import command, host, why
 from orchestrator.failure.raw import Surface
-from orchestrator.failure.redact import one_line, scrub
+from orchestrator.failure.redact import head, one_line, scrub, tail
 from orchestrator.failure.sentences import (
     MAX_READ,
     readable,
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 MAX_TITLE: Final = 240
 _MAX_DETAILS: Final = 4000
+_MAX_STDERR: Final = 4000
 _MAX_LINE: Final = 160
 """Characters of stderr's own line inside a title of ours."""
 
@@ -357,7 +358,8 @@ def _theirs(view: View, finding: Finding) -> tuple[str, str]:
     if said is None:
         return "", ""
     if _speaks_for_itself(view, finding):
-        whole = without_places(scrub(" ".join(said.original[:MAX_READ].split())))
+        text = said.original if len(said.original) <= MAX_READ else head(said.original, MAX_READ)
+        whole = without_places(scrub(" ".join(text.split())))
         return shortened(whole, MAX_TITLE), whole
     whole = readable(said.original)
     if says_nothing(whole) or (len(whole.split()) < 2 and not _dense(whole)):  # noqa: PLR2004
@@ -399,7 +401,7 @@ def _title(view: View, finding: Finding, theirs: str, whole: str, model: str) ->
     explains = len(theirs.split()) >= row.enough or _dense(theirs)
     finished = _speaks_for_itself(view, finding) and bool(theirs)
     if finished or (row.words is Words.THEIRS and explains and not _is_html(view)):
-        return theirs, whole[:_MAX_DETAILS] if len(whole) > MAX_TITLE else ""
+        return theirs, _details(whole) if len(whole) > MAX_TITLE else ""
     ours = row.ours
     if finding.cause is not None:
         ours = _CAUSED.get((finding.kind, finding.cause), ours)
@@ -409,6 +411,10 @@ def _title(view: View, finding: Finding, theirs: str, whole: str, model: str) ->
     if row.words is Words.THEIRS and theirs and not _is_html(view):
         return f"{ours} ({theirs.rstrip('.')})" if _adds(theirs, ours) else ours, ""
     return ours, ""
+
+
+def _details(whole: str) -> str:
+    return whole if len(whole) <= _MAX_DETAILS else f"{whole[:_MAX_DETAILS]}…"
 
 
 def _adds(theirs: str, ours: str) -> bool:
@@ -441,7 +447,7 @@ def _filled(text: str, view: View, model: str) -> str:
 def _with_reason(ours: str, view: View, finding: Finding, theirs: str) -> tuple[str, str]:
     """Our sentence, the signal or exit code, and the line that says why."""
     raw = view.raw
-    line = without_places(why(scrub(raw.stderr))) if raw.stderr else theirs
+    line = without_places(why(tail(raw.stderr, MAX_READ))) if raw.stderr else theirs
     if (
         raw.surface is Surface.EXIT
         and finding.kind is Kind.AGENT_DIED
@@ -491,19 +497,22 @@ def _log_line(view: View, finding: Finding, *, said: bool) -> str:
 
 
 def _frame(view: View) -> dict[str, Any]:
-    """The failure as it arrived, for the log; headers stay out, long texts are cut."""
-    raw = view.raw
+    """The failure as it arrived, for the log; headers stay out, and of stderr its end is shown."""
+    raw, stderr = view.raw, view.raw.stderr
+    if len(stderr) > _MAX_STDERR:
+        left_out = len(stderr) - _MAX_STDERR
+        stderr = f"({left_out} characters before) ...{tail(stderr, _MAX_STDERR)}"
     frame: dict[str, Any] = {
         "code": raw.code,
         "status": raw.status,
-        "message": raw.message[:_MAX_DETAILS],
+        "message": raw.message,
         "data": raw.data,
-        "body": raw.body[:_MAX_DETAILS] if isinstance(raw.body, str) else raw.body,
+        "body": raw.body,
         "exception": list(raw.exception_types),
-        "causes": [cause[:_MAX_DETAILS] for cause in raw.causes],
+        "causes": list(raw.causes),
         "errno": raw.errno,
         "exit_code": raw.exit_code,
         "signal": raw.signal,
-        "stderr": raw.stderr[-_MAX_DETAILS:],
+        "stderr": stderr,
     }
     return {name: value for name, value in frame.items() if value not in (None, "", [])}

@@ -54,7 +54,9 @@ _MAX_DEPTH = 64
 _MAX_BITS = 10_000
 """Longest number written out; Python refuses to print much longer ones."""
 
-_SHORT_NUMBER = 4
+_NUMBER = 8
+"""Characters that count for what is neither a text nor a whole number."""
+_FEW = 32
 _LARGE = 10**18
 """What is no smaller has a longer way to a line."""
 
@@ -239,16 +241,19 @@ def tail(text: str, longest: int) -> str:
     """The end of a text, scrubbed; what `head` says holds the other way round."""
     if len(text) <= longest:
         return scrub(text)
-    rest = text[-longest - _SURPLUS :]
-    # A key in armour may be longer than what is read too far: its end says that its start is gone.
-    armour = _ARMOUR.search(rest)
-    if armour and armour[1] == "END":
-        rest = " " * armour.end() + rest[armour.end() :]
-    end = scrub(rest)
-    return (end if len(text) <= longest + _SURPLUS else end[_SURPLUS:])[-longest:]
+    cut = max(0, len(text) - longest - _SURPLUS)
+    end = scrub(_armour_before(text, cut) + text[cut:])
+    return (end[_SURPLUS:] if cut else end)[-longest:]
 
 
-_ARMOUR = re.compile(r"-----(BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY")
+def _armour_before(text: str, cut: int) -> str:
+    """The first line of a key in armour that the cut goes through; such a key can be long."""
+    begun = text.rfind("-----BEGIN ", 0, cut)
+    armour = _ARMOUR.match(text, begun) if begun > text.rfind("-----END ", 0, cut) else None
+    return f"{armour[0]}\n" if armour else ""
+
+
+_ARMOUR = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 
 
 # -- values ---------------------------------------------------------------------------------------
@@ -268,8 +273,25 @@ class _Room:
         longest, self.left = max(self.left, 0), self.left - len(text)
         if len(text) <= longest:
             return scrub(text)
-        self.dropped += len(text) - longest
-        return f"{head(text, longest)}... ({len(text) - longest} more characters)"
+        mark = f"... ({len(text) - longest} more characters)"
+        self.dropped += len(text) - longest - len(mark)
+        return f"{head(text, longest)}{mark}"
+
+    def key(self, name: str) -> str:
+        """The name of a field, which costs room as well."""
+        if len(name) > _SHORT_KEY:
+            return self.text(name)
+        self.left -= len(name) + 1
+        return _clean_key(name)
+
+
+_SHORT_KEY: Final = 24
+"""Characters of a field name as programs write them: few, and always the same."""
+
+
+@lru_cache(maxsize=512)
+def _clean_key(name: str) -> str:
+    return scrub(name)
 
 
 def scrub_value(value: object) -> Any:
@@ -289,7 +311,7 @@ def _clean(value: object, name: str, above: list[int], room: _Room) -> Any:
     if isinstance(value, str):
         return CREDENTIAL_TAG if name and names.hides(name, value) else room.text(value)
     if value is None or isinstance(value, bool | int | float):
-        room.left -= _SHORT_NUMBER
+        room.left -= _NUMBER if not isinstance(value, int) else value.bit_length() // 4 + 1
         return _clean_number(value, name)
     if len(above) >= _MAX_DEPTH or id(value) in above:
         return "[left out]"
@@ -324,20 +346,11 @@ def _clean_mapping(
         inner = neighbour if neighbour and names.is_value_key(text) else text
         if name and not names.is_secret(inner):
             inner = name
-        clean = _clean_key(text) if len(text) <= _SHORT_KEY else room.text(text)
+        clean = room.key(text)
         while clean in result:
             clean += "~"
         result[clean] = _clean(item, inner if names.is_secret(inner) else "", above, room)
     return result
-
-
-_SHORT_KEY: Final = 24
-"""Characters of a field name as programs write them: few, and always the same."""
-
-
-@lru_cache(maxsize=512)
-def _clean_key(name: str) -> str:
-    return scrub(name)
 
 
 def _clean_items(items: Collection[Any], name: str, above: list[int], room: _Room) -> list[Any]:
@@ -387,6 +400,7 @@ def _is_flat(value: object) -> bool:
         return len(value) <= MAX_LINE
     return (
         type(value) is dict
+        and len(value) <= _FEW
         and all(type(name) is str and _is_plain(name, item) for name, item in value.items())
         and not names.neighbour(value)
     )

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.failure.linear import find_all, find_next
-from orchestrator.failure.randomness import random_enough
+from orchestrator.failure.base64_runs import CORE, runs
+from orchestrator.failure.linear import compile_signs, find_all, find_next
+from orchestrator.failure.randomness import MIXED_CASE, random_enough
 from orchestrator.failure.redact import (
     CREDENTIAL_TAG,
     MAX_LINE,
@@ -18,6 +19,7 @@ from orchestrator.failure.redact import (
 )
 from orchestrator.failure.secret_names import NONE, STRONG, strength
 from orchestrator.failure.secret_shapes import SHAPES
+from orchestrator.failure.secret_views import ESCAPED, views
 from tests.failure.false_positives import touched
 from tests.failure.planting import BARE, BARE_SPELLINGS, NAMED, SPELLINGS, survives, wrapped
 
@@ -308,6 +310,55 @@ def test_any_value_becomes_one_clean_line(value):
     assert scrub(line) == line
     clean_value = scrub_value(value)
     assert json.dumps(scrub_value(clean_value)) == json.dumps(clean_value)
+
+
+# -- what proves a text clean ---------------------------------------------------------------------
+
+ESCAPES = st.sampled_from(
+    [
+        "\\",
+        "\\\\",
+        "\\n",
+        "\\u0041",
+        "\\x41",
+        '\\"',
+        "%25",
+        "%41",
+        "&amp;",
+        "#x41;",
+        "#65;",
+        "&quot;",
+    ]
+    + ["u", "x", "n", "25", "41", "a", "&", "%", ";", "lt;", "&#", "="]
+)
+
+
+@given(st.lists(ESCAPES | st.text(max_size=3), max_size=8).map("".join))
+@settings(max_examples=200, deadline=None)
+def test_a_text_of_which_a_view_differs_shows_an_escape(text):
+    data = text.encode("utf-8", "surrogatepass")
+    if len(list(views(data))) > 1:
+        assert compile_signs(ESCAPED, text=False)(data)
+
+
+RUN_PARTS = st.sampled_from(["Ab3dEf6hIj9lMn2p", "ab3def6hij9lmn2p", "A" * 60, "Ab", "-", "_", "="])
+
+
+@given(st.lists(RUN_PARTS | st.sampled_from(["\n", "\r\n", " ", "/", "+", "x1"]), max_size=8))
+@settings(max_examples=200, deadline=None)
+def test_every_run_of_base64_shows_its_core_and_its_mixed_case(parts):
+    data = "".join(parts).encode()
+    if list(runs(data)):
+        assert len(compile_signs(CORE, MIXED_CASE, text=False)(data)) == 2
+
+
+def test_runs_of_base64_go_over_lines_and_hyphens_and_end_where_they_end():
+    line = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWZnaGlqa2xtbm9wcXJzdHV2"
+    text = f"a {line}\n{line[:20]}== b {line[:15]} c {line[:8]}-{line[:20]}_ {line.lower()}"
+    assert [run for _, _, run in runs(text.encode())] == [
+        f"{line}\n{line[:20]}==".encode(),
+        f"{line[:8]}-{line[:20]}_".encode(),
+    ]
 
 
 class CountingPattern:

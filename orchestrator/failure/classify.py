@@ -84,7 +84,7 @@ _SAMPLES: Final = (
     RawFailure.exit(1, stderr="registration failed: HTTP 429 too many requests"),
     RawFailure.exit(127, stderr="sh: y: not found"),
     RawFailure.exception_text(
-        "409 No, nothing in https://h.example/b, /a/b/c or c:\\d\\e\\f\n  at x"
+        "409 No, nothing in https://h.example/b, /a/b/c, c:\\d\\e\\f\n  at x"
     ),
     RawFailure.text_chunk("nothing of the kind"),
 )

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint types imports unit explore bench test-agents test-dashboards format clean
+.PHONY: demo test lint types imports unit hunt explore bench test-agents test-dashboards format clean
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; name one: make $(MAKECMDGOALS) PYTHON=python3.12")'
@@ -31,6 +31,9 @@ imports: $(STAMP)
 
 unit: $(STAMP)
 	$(BIN)/pytest -n 2 -q -m "not agents and not dashboards and not explore"
+
+hunt: $(STAMP)
+	$(BIN)/pytest -n 2 -q -m hypothesis --hypothesis-profile hunt
 
 explore: $(STAMP)
 	$(BIN)/python -m tests.turn.explore

@@ -2,13 +2,15 @@
 
 A relay passes `Frame.raw` on untouched; whoever has to decide reads `Frame.value`.  A line that is
 not JSON is skipped and counted, since agents do print to stdout.  `NaN` and `Infinity` are not
-JSON: a peer in another language could not read the frame that holds one.
+JSON: a peer in another language could not read the frame that holds one.  Nor is a number taken
+that no double can hold: it reads as an infinity, and could not be written again.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from math import isinf
 from typing import Any, Final
 
 from attrs import define, field, frozen
@@ -36,7 +38,14 @@ def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is not JSON")
 
 
-_decoder: Final = json.JSONDecoder(parse_constant=_refuse)
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if isinf(number):
+        raise ValueError(f"{digits[:20]} is beyond any double")
+    return number
+
+
+_decoder: Final = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
 
 
 def decode(line: bytes) -> Any:

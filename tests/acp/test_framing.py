@@ -39,6 +39,12 @@ def test_what_only_python_calls_json_is_refused_both_ways(constant):
         encode({"version": float(constant)})
 
 
+def test_a_number_that_no_double_holds_is_refused_since_it_could_not_be_written_again():
+    reader = FrameReader()
+    assert reader.feed(b'{"id":1e999}\n{"id":-1e999}\n{"id":1e308}\n')[0].message == {"id": 1e308}
+    assert reader.skipped == 2
+
+
 def test_nesting_that_would_overflow_the_stack_is_a_bad_line_and_not_an_error():
     reader = FrameReader()
     assert reader.feed(b"[" * 200_000 + b"\n") == []

@@ -17,7 +17,13 @@ JSON = st.recursive(
     ),
     max_leaves=8,
 )
-IDS = st.integers() | st.text(max_size=8) | st.booleans() | st.none() | st.floats(allow_nan=False)
+IDS = (
+    st.integers()
+    | st.text(max_size=8)
+    | st.booleans()
+    | st.none()
+    | st.floats(allow_nan=False, allow_infinity=False)
+)
 
 
 def frame(text):

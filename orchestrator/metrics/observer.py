@@ -1,9 +1,8 @@
 """The observer that moves the series.
 
 `MetricsObserver` is called after each event that a turn machine handled.  It decides nothing and
-keeps nothing about a turn beyond its end.  A turn that lands at once costs three plain additions:
-they are folded into the collectors when somebody collects.  Everything else is counted where it
-happens, on children that were bound once.
+keeps nothing about a turn beyond its end.  A count is a plain addition, brought into the collectors
+when somebody collects; what goes into a histogram is observed where it happens.
 
 A turn's id appears only as an exemplar.  Made for one event loop; a scrape from another thread
 reads, and never loses a count.
@@ -11,11 +10,9 @@ reads, and never loses a count.
 
 from __future__ import annotations
 
-import os
 import platform
-from collections.abc import Callable, Iterable
-from threading import Lock
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar, Final
 
 import prometheus_client as prometheus
 from attrs import define
@@ -23,7 +20,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 from orchestrator.failure.kinds import Kind
 from orchestrator.incident.record import Record
-from orchestrator.metrics.collectors import build, children
+from orchestrator.metrics.collectors import build, children, many_processes, tallied
 from orchestrator.metrics.series import (
     OTHER,
     RECOVERING,
@@ -31,10 +28,12 @@ from orchestrator.metrics.series import (
     VERSION,
     WAITING,
     AttemptOutcome,
+    Labels,
     RecoveryOutcome,
     RevisionKind,
     StepOutcome,
     TurnOutcome,
+    Type,
 )
 from orchestrator.settings.model import Metrics
 from orchestrator.turn.effects import (
@@ -94,11 +93,7 @@ class MetricsObserver:
         self.active: Callable[[], Iterable[Record]] = tuple
         """Where to read the active incidents; whoever owns the ledgers sets it."""
         self._providers = dict.fromkeys((*(settings or Metrics()).providers, OTHER))
-        self._many_processes = "PROMETHEUS_MULTIPROC_DIR" in os.environ
         self._tracks: dict[int, _Track] = {}
-        self._started = self._ended = self._landed = self._folded = 0
-        self._last_landed = ""
-        self._lock = Lock()
         self._bind()
 
     # What is called ------------------------------------------------------------------------------
@@ -113,14 +108,12 @@ class MetricsObserver:
         elif not self._shortest(turn, event, effects, last):
             track = self._tracks[id(turn)] = _Track(turn)
             self._look(track, event, effects, last)
-        if self._many_processes:
-            self._fold()
 
     def resumed(self, turn: TurnMachine) -> None:
         """Take in a turn that was restored from a snapshot: no `Started` will come."""
-        self._started += 1
+        self._in_progress.inc()
         track = self._tracks[id(turn)] = _Track(turn)
-        self._move(track, (), turn.pending)
+        self._awaits(track, turn.pending)
 
     def sink_opened(self, name: str) -> None:
         """Create the series of a sink or an observer; it is on."""
@@ -141,7 +134,7 @@ class MetricsObserver:
 
     def scraped(self) -> prometheus.CollectorRegistry:
         """Return the registry to expose: all processes' when there is a multi-process directory."""
-        if not self._many_processes:
+        if not many_processes():
             return self.registry
         self.refresh()
         everything = prometheus.CollectorRegistry()
@@ -154,7 +147,8 @@ class MetricsObserver:
         A collection of our own registry does it.  Where other processes expose this one's numbers
         (a multi-process directory), call it every few seconds.
         """
-        self._fold()
+        for collector in self._folded:
+            collector.fold()
         counts = dict.fromkeys(self._incidents, 0)
         for record in self.active():
             counts[record.category, record.severity] += 1
@@ -169,34 +163,38 @@ class MetricsObserver:
         """Count an event on the shortest way from a message to its answer; False for any other."""
         what = type(event)
         if what is Started:
-            self._started += 1
+            self._in_progress.inc()
             return type(last) is Dispatch
         if what is Began:
             return type(last) is Send
         if what is not Finished or type(last) is not End or last.outcome is not How.LANDED:
             return False
-        self._landed += 1
-        self._ended += 1
-        self._last_landed = turn.ids.turn_id
+        self._in_progress.inc(-1)
+        self._landed_clean.inc(1, exemplar(turn.ids.turn_id))
+        self._attempt_landed.inc()
         if len(effects) > 1:
-            self._published(effects)
+            for effect in effects:
+                if type(effect) is Publish:
+                    self._published(effect)
         return True
 
     def _look(self, track: _Track, event: Event, effects: tuple[Effect, ...], last: Effect) -> None:
         """Count one tuple of a turn that is not on the shortest way to its answer."""
         end = last if isinstance(last, End) else None
-        if isinstance(event, Failed | Refused | Finished):
+        if isinstance(event, _ENDS_ATTEMPT):
             self._attempt_ended(track, event.now, end)
         elif isinstance(event, Recovered):
             done = StepOutcome.DONE if event.ok else StepOutcome.FAILED
             self._steps[event.step, done].inc()
         elif end is not None and any(type(effect) is Cancel for effect in effects):
             self._attempt_closed(track, AttemptOutcome.STOPPED)
-        self._published(effects)
-        if isinstance(last, Wait):
-            self._backoff[last.family].observe(last.delay, exemplar(track.turn.ids.turn_id))
-        self._move(track, effects, None if end is not None else track.turn.pending)
-        if end is not None:
+        for effect in effects:
+            count = self._COUNTED.get(type(effect))
+            if count is not None:
+                count(self, track, effect)
+        if end is None:
+            self._awaits(track, track.turn.pending)
+        else:
             self._ended_as(track, event, end)
 
     def _attempt_ended(self, track: _Track, now: float, end: End | None) -> None:
@@ -222,20 +220,8 @@ class MetricsObserver:
         if track.last in _RECOVERING:
             self._recoveries[track.last, _LED_TO[outcome]].inc()
 
-    def _move(self, track: _Track, effects: tuple[Effect, ...], pending: Family | None) -> None:
-        """Keep scheduled = sent + dropped + pending, family by family."""
-        for effect in effects:
-            if isinstance(effect, Send):
-                self._left(track, self._sent.get(effect.family))
-                track.last = effect.family
-                track.recovered = track.recovered or effect.family in _RECOVERING
-            elif isinstance(effect, Drop):
-                self._left(track, self._dropped[effect.family, effect.reason])
-                if effect.family in _RECOVERING:
-                    # Only a step that did not work is a recovery that failed; the rest is people.
-                    failed = effect.reason is DropReason.DENIED
-                    led_to = RecoveryOutcome.FAILED if failed else RecoveryOutcome.DROPPED
-                    self._recoveries[effect.family, led_to].inc()
+    def _awaits(self, track: _Track, pending: Family | None) -> None:
+        """Keep scheduled = sent + dropped + pending, family by family: this side of it."""
         if pending is not None and track.pending is None:
             self._scheduled[pending].inc()
             self._pending[pending].inc()
@@ -245,13 +231,42 @@ class MetricsObserver:
         """Take a turn out of those that wait for a re-send; its first send is none."""
         if track.pending is not None:
             counter.inc()
-            self._pending[track.pending].dec()
+            self._pending[track.pending].inc(-1)
             track.pending = None
+
+    def _send(self, track: _Track, send: Send) -> None:
+        track.last = family = send.family
+        if family is not None:
+            self._left(track, self._sent[family])
+            track.recovered = track.recovered or family in _RECOVERING
+
+    def _drop(self, track: _Track, drop: Drop) -> None:
+        self._left(track, self._dropped[drop.family, drop.reason])
+        if drop.family in _RECOVERING:
+            # Only a step that did not work is a recovery that failed; the rest is people.
+            failed = drop.reason is DropReason.DENIED
+            led_to = RecoveryOutcome.FAILED if failed else RecoveryOutcome.DROPPED
+            self._recoveries[drop.family, led_to].inc()
+
+    def _wait(self, track: _Track, wait: Wait) -> None:
+        self._backoff[wait.family].observe(wait.delay, exemplar(track.turn.ids.turn_id))
+
+    def _published(self, publish: Publish) -> None:
+        record = publish.record
+        revision = RevisionKind.FIRST if record.revision == 1 else RevisionKind.UPDATE
+        self._records[record.severity, revision].inc()
+
+    _COUNTED: ClassVar[Mapping[type[Effect], Callable[[Any, _Track, Any], None]]] = {
+        Send: _send,
+        Drop: _drop,
+        Wait: _wait,
+        Publish: lambda self, _, publish: self._published(publish),
+    }
 
     def _ended_as(self, track: _Track, event: Event, end: End) -> None:
         turn, family = track.turn, track.last
         self._turns[_outcome(track, end.outcome)].inc(1, exemplar(turn.ids.turn_id))
-        self._ended += 1
+        self._in_progress.inc(-1)
         del self._tracks[id(turn)]
         if family is None:
             return
@@ -261,39 +276,25 @@ class MetricsObserver:
         if end.outcome is How.FAILED and family in WAITING and _wanted_more(event):
             self._exhausted[family].inc()
 
-    def _published(self, effects: tuple[Effect, ...]) -> None:
-        for effect in effects:
-            if type(effect) is Publish:
-                first = effect.record.revision == 1
-                revision = RevisionKind.FIRST if first else RevisionKind.UPDATE
-                self._records[effect.record.severity, revision].inc()
-
-    def _fold(self) -> None:
-        with self._lock:
-            landed, ended = self._landed, self._ended
-            new = landed - self._folded
-            if new:
-                self._turns[TurnOutcome.LANDED_CLEAN].inc(new - 1)
-                self._turns[TurnOutcome.LANDED_CLEAN].inc(1, exemplar(self._last_landed))
-                self._attempts[AttemptOutcome.LANDED].inc(new)
-                self._folded = landed
-            self._in_progress.set(self._started - ended)
-
     # How it is laid out --------------------------------------------------------------------------
 
     def _bind(self) -> None:
         """Build every collector, create every label set at 0 and keep its children at hand."""
         built = {series.name: build(series, self.registry) for series in SERIES}
-        for name in ("turns_total", "attempts_total", "turns_in_progress"):
-            built[name].before = self._fold
         built["incidents_active"].before = self.refresh
         bound: dict[str, dict[Any, Any]] = {
             series.name: children(series, built[series.name], self._providers) for series in SERIES
         }
+        bound["turns_in_progress"] = {"": built["turns_in_progress"]}
+        self._folded = tuple(built[name] for name in _TALLIED)
+        for name in _TALLIED:
+            bound[name] = tallied(built[name], bound[name])
         self._turns = bound["turns_total"]
-        self._in_progress = built["turns_in_progress"]
+        self._landed_clean = self._turns[TurnOutcome.LANDED_CLEAN]
+        self._in_progress = bound["turns_in_progress"][""]
         self._pending = bound["turns_pending"]
         self._attempts = bound["attempts_total"]
+        self._attempt_landed = self._attempts[AttemptOutcome.LANDED]
         self._failures = bound["failures_total"]
         self._unclassified = bound["unclassified_total"]
         self._scheduled = bound["retries_scheduled_total"]
@@ -314,6 +315,17 @@ class MetricsObserver:
         bound["build_info"][VERSION, platform.python_version()].set(1)
 
 
+_TALLIED: Final = (
+    "turns_in_progress",
+    "turns_pending",
+    *(
+        series.name
+        for series in SERIES
+        if series.type is Type.COUNTER and Labels.CONFIGURED not in series.labels.values()
+    ),
+)
+"""Series that only go up and down, with every label set known from the start."""
+_ENDS_ATTEMPT: Final = (Failed, Refused, Finished)
 _RECOVERING: Final = frozenset(RECOVERING)
 _LED_TO: Final = {
     AttemptOutcome.LANDED: RecoveryOutcome.LANDED,

@@ -1,5 +1,6 @@
 """What the observer counts, over real machines."""
 
+import threading
 from collections import Counter
 
 import pytest
@@ -137,6 +138,29 @@ def test_many_clean_turns_are_counted_once_however_often_somebody_looks():
         turn.land()
         assert outcomes(observer) == {"landed_clean": number + 1}
     assert value(observer, "attempts_total", outcome="landed") == 10
+
+
+def test_a_scrape_from_another_thread_loses_no_count_and_adds_none():
+    observer = MetricsObserver()
+    stop = threading.Event()
+
+    def scrape():
+        while not stop.is_set():
+            value(observer, "turns_total", outcome="landed_clean")
+
+    scrapers = [threading.Thread(target=scrape) for _ in range(2)]
+    for scraper in scrapers:
+        scraper.start()
+    for number in range(300):
+        turn = Driver(observer, f"turn-{number}")
+        turn.attempt()
+        turn.land()
+    stop.set()
+    for scraper in scrapers:
+        scraper.join()
+    assert value(observer, "turns_total", outcome="landed_clean") == 300
+    assert value(observer, "attempts_total", outcome="landed") == 300
+    assert value(observer, "turns_in_progress") == 0
 
 
 def test_a_turn_saved_by_a_retry_says_so_and_how_long_it_took():

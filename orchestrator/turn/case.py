@@ -5,12 +5,11 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-from attrs import frozen
-
 from orchestrator.failure.verdict import Verdict
 from orchestrator.settings.model import Settings
 from orchestrator.turn.effects import Family, SessionState
 from orchestrator.turn.events import Evidence, Facts, Live
+from orchestrator.turn.value import value
 
 TEXT: Final = 1
 TOOL: Final = 2
@@ -40,7 +39,7 @@ OF_SESSION: Final = frozenset({Counter.LOST, Counter.DISCARD, Counter.DEATHS})
 """Counted in the session until a turn lands; everything else is counted in the turn."""
 
 
-@frozen
+@value
 class Budgets:
     """What the turn has spent.  Replaced only together with a `Send`."""
 
@@ -67,7 +66,7 @@ def reset_of(verdict: Verdict) -> float | None:
     return verdict.retry_after_s if verdict.resets_in_s is None else verdict.resets_in_s
 
 
-@frozen
+@value
 class Plan:
     """A decided retry or recovery: what its send will cost and what comes before it."""
 
@@ -85,7 +84,7 @@ class Plan:
     """Model that the swap replaces."""
 
 
-@frozen
+@value
 class Case:
     """One failure and everything a row may ask about it."""
 

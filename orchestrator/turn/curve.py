@@ -83,15 +83,12 @@ class Curves:
     busy: wait_base | None = field(default=None, validator=_pure)
 
 
-_FROM_SETTINGS: Final = Curves()
-
-
 def base(settings: Settings, pause: Pause, number: int, curves: Curves | None = None) -> float:
     """Seconds before retry `number` (from 1), capped, without jitter or hint."""
     cap: float = _reader(pause.cap)(settings)
-    own: wait_base | None = getattr(curves or _FROM_SETTINGS, pause.ladder)
-    strategy = _default(settings, pause.ladder, cap) if own is None else own
-    wait = _ask(strategy, 1 if pause.pace is Pace.FIRST else number)
+    point = 1 if pause.pace is Pace.FIRST else number
+    own: wait_base | None = None if curves is None else getattr(curves, pause.ladder)
+    wait = _default(settings, pause.ladder, cap, point) if own is None else _ask(own, point)
     return min(max(wait, 0.0), cap)
 
 
@@ -119,10 +116,10 @@ def delay(
     return min(wait, _LONGEST_S)
 
 
-def _default(settings: Settings, ladder: Ladder, cap: float) -> wait_base:
+def _default(settings: Settings, ladder: Ladder, cap: float, number: int) -> float:
     ladders = settings.ladders
     first = ladders.busy_first_s if ladder is Ladder.BUSY else ladders.curve.first_s
-    return _exponential(first, ladders.curve.factor, cap)
+    return _exponential(first, ladders.curve.factor, cap, number)
 
 
 @cache
@@ -130,10 +127,10 @@ def _reader(path: str) -> attrgetter[Any]:
     return attrgetter(path)
 
 
-@lru_cache(maxsize=64)
-def _exponential(first: float, factor: float, cap: float) -> wait_base:
-    """Build a curve once; it keeps no state."""
-    return wait_exponential(multiplier=first, exp_base=factor, max=cap)
+@lru_cache(maxsize=512)
+def _exponential(first: float, factor: float, cap: float, number: int) -> float:
+    """Ask for each point of a curve once."""
+    return _ask(wait_exponential(multiplier=first, exp_base=factor, max=cap), number)
 
 
 def _ask(strategy: wait_base, number: int) -> float:

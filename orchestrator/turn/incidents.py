@@ -24,6 +24,7 @@ from orchestrator.turn.effects import Family, NoteCode, Publish
 from orchestrator.turn.events import DropReason
 from orchestrator.turn.match import window_s
 from orchestrator.turn.table import Row
+from orchestrator.turn.value import value
 
 
 def _not_empty(_: object, attribute: Attribute[str], value: Any) -> None:
@@ -44,7 +45,7 @@ class TurnIds:
     """For labels only; policy never reads it."""
 
 
-@frozen
+@value
 class Said:
     """What a reader of the title can tell apart, without its words."""
 
@@ -54,7 +55,7 @@ class Said:
     limit: int | None = None
 
 
-@frozen
+@value
 class Warned:
     """What an open warning says; nothing here depends on a provider's wording but `cause`."""
 

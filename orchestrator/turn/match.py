@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final
@@ -20,6 +20,7 @@ from orchestrator.turn.table import (
     Row,
     Shown,
     Target,
+    Word,
 )
 
 _SHOWN: Final[Mapping[Shown, Callable[[int], bool]]] = MappingProxyType(
@@ -77,8 +78,10 @@ def _curve_start(case: Case) -> float:
 
 def first_match(case: Case, place: int = 0) -> Row | None:
     """Return the first row, from `place` on, that serves this failure; None is the end."""
-    rows = SERVING.get(case.verdict.recovery, ())
-    return next((row for at, row in rows if at >= place and _serves(row, case)), None)
+    for at, row in SERVING.get(case.verdict.recovery, ()):
+        if at >= place and _serves(row, case):
+            return row
+    return None
 
 
 def _serves(row: Row, case: Case) -> bool:
@@ -88,20 +91,27 @@ def _serves(row: Row, case: Case) -> bool:
         and (case.clean or row.carries is not Carries.VERBATIM_ONLY)
         and not (row.yields and case.live.user_input)
         and _affordable(row, case)
-        and all(PREDICATES[gate](case) for gate in row.gates)
+        and _hold(row.gates, case)
     )
 
 
 def _triggered(row: Row, case: Case) -> bool:
-    verdict = case.verdict
-    return (not row.kinds or verdict.kind in row.kinds) and all(
-        PREDICATES[word](case) for word in row.when
-    )
+    return (not row.kinds or case.verdict.kind in row.kinds) and _hold(row.when, case)
+
+
+def _hold(words: Iterable[Word], case: Case) -> bool:
+    # A loop, as a generator for `all` would cost more than what it asks.
+    for word in words:  # noqa: SIM110
+        if not PREDICATES[word](case):
+            return False
+    return True
 
 
 def _affordable(row: Row, case: Case) -> bool:
     """Below its count, or inside its window; a window is asked at the failure's own time."""
     if row.window and not case.at < _curve_start(case) + window_s(row, case.settings):
         return False
+    if row.counter is None:
+        return True
     limit = limit_of(row, case.settings)
-    return row.counter is None or limit is None or case.spent(row.counter) < limit
+    return limit is None or case.spent(row.counter) < limit

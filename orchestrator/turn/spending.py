@@ -15,7 +15,6 @@ from orchestrator.turn.table import Rewind, Row
 
 _REWOUND: Final[Mapping[Rewind, Callable[[Budgets, int], dict[str, Any]]]] = MappingProxyType(
     {
-        Rewind.KEEPS: lambda _, __: {},
         Rewind.TO_ZERO: lambda _, __: {"curve": 0, "curve_start": None},
         Rewind.TO_ONE_LEFT: lambda budgets, retries: {
             "curve": max(0, min(budgets.curve, retries - 1))
@@ -32,8 +31,9 @@ def spent(row: Row, budgets: Budgets, settings: Settings, curve_start: float) ->
         counted[row.counter.value] = getattr(budgets, row.counter) + 1
     if row.counter is Counter.CURVE:
         counted["curve_start"] = curve_start
-    retries = settings.ladders.transient_retries
-    return evolve(budgets, **counted, **_REWOUND[row.rewind](budgets, retries))
+    if row.rewind:
+        counted |= _REWOUND[row.rewind](budgets, settings.ladders.transient_retries)
+    return evolve(budgets, **counted)
 
 
 def charged(row: Row, session: SessionState, target: str) -> SessionState:

@@ -124,7 +124,7 @@ class Drive(Performer):
 
     def _about_to_wait(self, step: Effect | None) -> float:
         self._error = None
-        if isinstance(step, Wait):
+        if self._audience is not None and isinstance(step, Wait):
             self._tell(RetryScheduled(step.family, step.number, step.limit, step.delay, step.kind))
         return self.session.clock.now()
 

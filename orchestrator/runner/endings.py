@@ -56,6 +56,9 @@ def titled(said: str) -> str:
 
 def redacted(said: _Said) -> _Said:
     """Take the secrets out of what a host understood by itself: its words may quote anything."""
-    texts = {name: getattr(said, name) for name in _TEXTS[type(said)]}
-    clean: dict[str, Any] = {name: scrub(text) for name, text in texts.items()}
-    return said if clean == texts else evolve(said, **clean)
+    clean: dict[str, Any] = {}
+    for name in _TEXTS[type(said)]:
+        text = getattr(said, name)
+        if text and (scrubbed := scrub(text)) != text:
+            clean[name] = scrubbed
+    return evolve(said, **clean) if clean else said

@@ -288,7 +288,8 @@ class Performer:
         if kind is not Kind.ADVISORY:
             self.record = record
         self.session.ledger.delivered(record, kind)
-        self._tell(RecordRevised(record))
+        if self._audience is not None:
+            self._tell(RecordRevised(record))
 
     async def _mind_stop_budget(self) -> None:
         """Tick the machine when the time for a soft Stop is over."""

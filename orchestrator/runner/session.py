@@ -36,6 +36,7 @@ from orchestrator.turn.events import (
 )
 from orchestrator.turn.incidents import TurnIds
 from orchestrator.turn.machine import TurnMachine
+from orchestrator.turn.state import FRESH
 from orchestrator.turn.table import ROWS
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class Session:
         """Value of the metrics' label `provider`."""
         self.speaker = speaker
         """Whose failures these are, for the classifier; None when unknown."""
-        self.state = SessionState() if state is None else state
+        self.state = FRESH if state is None else state
         """What outlives a turn.  A host that restarts stores it and hands it in again."""
         self.continue_prompt = continue_prompt
         self.live = Live(binding=key)

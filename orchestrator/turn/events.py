@@ -15,6 +15,7 @@ from attrs import Attribute, field, frozen
 
 from orchestrator.failure.kinds import Category
 from orchestrator.failure.verdict import Refusal, Verdict
+from orchestrator.turn.value import value
 
 
 class Evidence(StrEnum):
@@ -124,14 +125,14 @@ class Facts:
     """The user opted in to continuing in a fresh session after an overflow."""
 
 
-@frozen
+@value
 class Started:
     now: float
     live: Live
     facts: Facts = field(factory=Facts)
 
 
-@frozen
+@value
 class Began:
     """May I send?  Asked before a process is started, a session opened or a byte sent."""
 
@@ -139,13 +140,13 @@ class Began:
     live: Live
 
 
-@frozen
+@value
 class Saw:
     attempt: int
     evidence: Evidence
 
 
-@frozen
+@value
 class Failed:
     now: float = field(validator=_moment)
     live: Live
@@ -154,7 +155,7 @@ class Failed:
     luck: float = field(default=0.0, validator=_luck)
 
 
-@frozen
+@value
 class Refused:
     now: float
     live: Live
@@ -162,7 +163,7 @@ class Refused:
     refusal: Refusal
 
 
-@frozen
+@value
 class Finished:
     now: float
     live: Live
@@ -170,7 +171,7 @@ class Finished:
     stop_reason: StopReason = StopReason.END_TURN
 
 
-@frozen
+@value
 class Retrying:
     """The agent's own progress: it is trying again by itself."""
 
@@ -179,7 +180,7 @@ class Retrying:
     category: Category = Category.SERVICE
 
 
-@frozen
+@value
 class Advised:
     """An advisory of the agent.  Equal keys in a row are one notice."""
 
@@ -188,7 +189,7 @@ class Advised:
     category: Category = Category.UNKNOWN
 
 
-@frozen
+@value
 class Due:
     """A timer may be due.  Early, late and duplicate ticks are harmless."""
 
@@ -196,13 +197,13 @@ class Due:
     live: Live
 
 
-@frozen
+@value
 class RetryNow:
     now: float = field(validator=_moment)
     live: Live
 
 
-@frozen
+@value
 class Recovered:
     now: float = field(validator=_moment)
     live: Live
@@ -213,14 +214,14 @@ class Recovered:
     luck: float = field(default=0.0, validator=_luck)
 
 
-@frozen
+@value
 class Stopped:
     now: float = field(validator=_moment)
     live: Live
     hard: bool = False
 
 
-@frozen
+@value
 class UserSpoke:
     """A steer or follow-up arrived: a hint to look early."""
 
@@ -228,13 +229,13 @@ class UserSpoke:
     live: Live
 
 
-@frozen
+@value
 class Rebound:
     now: float
     live: Live
 
 
-@frozen
+@value
 class Dropped:
     """The host lost the queued entry."""
 
@@ -243,12 +244,12 @@ class Dropped:
     reason: DropReason = DropReason.LOST
 
 
-@frozen
+@value
 class SignedIn:
     now: float
 
 
-@frozen
+@value
 class RuntimeReplaced:
     now: float
 

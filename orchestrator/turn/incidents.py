@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from attrs import Attribute, define, evolve, field, frozen
+from attrs import Attribute, define, evolve, field
 
 from orchestrator.failure.kinds import Action, Category
 from orchestrator.failure.verdict import Verdict
@@ -32,7 +32,7 @@ def _not_empty(_: object, attribute: Attribute[str], value: Any) -> None:
         raise ValueError(f"{attribute.name}: {value!r} is not allowed; a non-empty string is")
 
 
-@frozen
+@value
 class TurnIds:
     """Who a turn is."""
 

@@ -1,9 +1,10 @@
-"""What is built anew for each failure: values that never leave the room.
+"""Values that are built for each step of a turn, and read once.
 
 A frozen attrs class writes each field through `object.__setattr__`, at ten times the price of an
-assignment.  What crosses the room's border (events, effects, records, settings) pays that, because
-foreign code holds it.  The rest is frozen where the type checker looks, and plain slots at run
-time: no code of ours gets past the check.
+assignment.  What the machine hands out (effects, records, the state of a session) pays that, since
+foreign code reads it before it is performed, or keeps it.  What it is handed, and what stays inside
+the room, is frozen where the type checker looks and plain slots at run time: nobody who changes an
+event that was handled changes a turn.
 """
 
 from __future__ import annotations

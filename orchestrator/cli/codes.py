@@ -64,6 +64,10 @@ ERRORS: Final[Mapping[str, Exit]] = MappingProxyType(
 """Every `code` that an error object can carry.  Stable: programs match on it."""
 
 
+ASKED_FOR: Final = frozenset({"interrupted", "terminated"})
+"""Ends that somebody asked for: told, but not called errors."""
+
+
 class Halt(Exception):  # noqa: N818 - it ends a command and is not always a mistake
     """Ends the command: one sentence for people, one object for programs, one exit code."""
 

@@ -52,12 +52,13 @@ def compare(
         openai-sdk, opencode, and more; a wrong name lists all.  May be repeated.
     scenario
         What happens: a name from `simulate --list`, a TOML file, or all.  May be repeated.
+        Default: outage-5m.
     turns
         Turns to play for each seed.  Default: as many as the scenario has by itself.
     seed
-        The first seed; the same seed gives the same answers.
+        The first seed; the same seed gives the same answers.  Default: 1.
     seeds
-        How many seeds, for the intervals; at least 2.
+        How many seeds, for the intervals; at least 2.  Default: 5.
     """
     contenders = _contenders(files, baseline, chosen, output)
     worlds = scenarios_of(scenario)

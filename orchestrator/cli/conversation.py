@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TextIO
 
 import anyio
 from anyio.abc import TaskGroup
@@ -39,6 +40,14 @@ def harmless(text: str) -> str:
     return "".join(part if part in {"\n", "\t"} else terminal_line(part) for part in parts)
 
 
+def _same_place(one: TextIO, other: TextIO) -> bool:
+    """Whether two streams end on one terminal, in one pipe or in one file."""
+    try:
+        return os.path.samestat(os.fstat(one.fileno()), os.fstat(other.fileno()))
+    except (OSError, ValueError):  # a stream that is no file
+        return False
+
+
 @define(eq=False)
 class Conversation:
     """Prints one conversation."""
@@ -48,6 +57,8 @@ class Conversation:
     transcript: Transcript = field(factory=Transcript)
     _countdown: Live | None = None
     _mid_line: bool = False
+    _shared: bool = field(factory=lambda: _same_place(sys.stdout, sys.stderr))
+    """Answer and messages go to one place, so a message has to begin on a line of its own there."""
 
     def show(self, progress: Progress) -> None:
         """Print one thing that happened."""
@@ -86,8 +97,8 @@ class Conversation:
                     "session_id": session_id,
                 }
             )
-        else:
-            self._finish_line()
+        elif self._mid_line:
+            self._write("\n")
 
     def _write(self, text: str) -> None:
         # NO_COLOR is no leave for the agent to write escape sequences: only a pipe gets all of it.
@@ -96,8 +107,11 @@ class Conversation:
         self._mid_line = not text.endswith("\n")
 
     def _finish_line(self) -> None:
-        """A message does not begin in the middle of the answer's line."""
-        if self._mid_line:
+        """A message does not begin in the middle of the answer's line.
+
+        Where the answer goes elsewhere, it is left as it is.
+        """
+        if self._mid_line and self._shared:
             self._write("\n")
 
     def _record(self, record: Record) -> None:

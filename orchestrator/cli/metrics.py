@@ -77,11 +77,12 @@ def demo(
     Parameters
     ----------
     listen
-        Where to serve, as HOST:PORT; only this machine can reach the default.
+        Where to serve, as HOST:PORT; only this machine can reach a loopback address.
+        Default: 127.0.0.1:9464.
     speed
-        How much faster than real time the turns go by.
+        How much faster than real time the turns go by.  Default: 60.
     seed
-        Draw attempts and jitter with this seed.
+        Draw attempts and jitter with this seed.  Default: 1.
     outage
         Let most turns meet a provider and agents that are down, so that alerts fire.
     """

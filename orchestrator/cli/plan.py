@@ -52,7 +52,7 @@ def plan(
     seed
         Draw the jitter with this seed.  Without it, waits are shown without jitter.
     attempt
-        How long each attempt takes before it fails, for example 5s.
+        How long each attempt takes before it fails, for example 5s.  Default: 0s.
     hint
         How long the server asks to wait each time, for example 20s; for resume_at_reset the time
         until the limit resets (default 1h).

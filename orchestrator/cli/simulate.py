@@ -50,12 +50,13 @@ def simulate(
     ----------
     scenario
         What happens: a name from --list, a TOML file, or all.  May be repeated.
+        Default: outage-5m.
     turns
         Turns to play for each seed.  Default: as many as the scenario has by itself.
     seed
-        The first seed; the same seed gives the same answers.
+        The first seed; the same seed gives the same answers.  Default: 1.
     seeds
-        How many seeds, for the intervals.
+        How many seeds, for the intervals.  Default: 5.
     html
         Also write a report with pictures: one file that needs nothing else.
     list_

@@ -17,7 +17,7 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
-from orchestrator.cli.codes import Halt
+from orchestrator.cli.codes import ASKED_FOR, Halt
 from orchestrator.failure.redact import terminal_line
 
 STDIN: Final = Path("/dev/stdin")
@@ -173,6 +173,9 @@ def show_error(halt: Halt, *, as_json: bool, plain: bool = False) -> None:
     stderr = console(sys.stderr, plain=plain)
     named = halt.field and halt.field not in halt.message
     message = f"{halt.field}: {halt.message}" if named else halt.message
+    if halt.code in ASKED_FOR:
+        sentence(stderr, Text(terminal_line(message)))
+        return
     sentence(stderr, _line("error", "bold red", message))
     for problem in halt.problems:
         sentence(stderr, Text(f"  {terminal_line(problem)}"))

@@ -55,18 +55,19 @@ def tune(
         p99_recovery, amplification, amplification_after, longest_silence, and more.
     scenario
         What happens: a name from `simulate --list`, a TOML file, or all.  May be repeated.
+        Default: outage-5m.
     budget
-        How many settings to try.
+        How many settings to try.  Default: 60.
     vary
         Only turn these dials: a setting, or a table such as ladders.curve.  May be repeated.
     out
-        The settings file to write; one that exists is left alone.
+        The settings file to write; one that exists is left alone.  Default: tuned.toml.
     turns
         Turns to play for each seed.  Default: as many as the scenario has by itself.
     seed
-        The first seed; the same seed gives the same search.
+        The first seed; the same seed gives the same search.  Default: 1.
     seeds
-        How many seeds each settings are played with.
+        How many seeds each settings are played with.  Default: 3.
     """
     asked = _objective(objective)
     worlds = scenarios_of(scenario)

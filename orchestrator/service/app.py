@@ -27,7 +27,7 @@ from orchestrator.incident.record import Record
 from orchestrator.metrics import MetricsObserver
 from orchestrator.metrics.series import VERSION
 from orchestrator.service.incidents import Incidents, Kept
-from orchestrator.service.problems import HANDLERS, MEDIA_TYPE, Code, Problem, ProblemError
+from orchestrator.service.problems import MEDIA_TYPE, Code, Problem, ProblemError, handlers
 
 LOOPBACK_HOSTS: Final = ("127.0.0.1", "localhost", "[::1]")
 """Names a service on loopback answers to, so that no page elsewhere reaches it by a DNS trick."""
@@ -115,6 +115,7 @@ def _position(cursor: str | None) -> int:
 _ACTIVE: Final = "Only those that are active, or only those that are not."
 _CURSOR: Final = "`next_cursor` of the page before."
 _LIMIT: Final = "Incidents in this page, at most."
+_ALLOWED: Final = {"limit": f"a whole number from 1 to {MOST}", "active": "true or false"}
 
 
 def _takes_gzip(accept_encoding: str) -> bool:
@@ -228,6 +229,23 @@ def show_incident(incident_id: Annotated[str, PathParameter()], state: State) ->
     )
 
 
+class _Application(Litestar):
+    """Answers HEAD as it would answer GET, without the body, as HTTP asks of every resource."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http" or scope["method"] != "HEAD":
+            await super().__call__(scope, receive, send)
+            return
+
+        async def send_head(message: Any) -> None:
+            if message["type"] == "http.response.body":
+                message = {**message, "body": b""}
+            await send(message)
+
+        asked: Any = {**scope, "method": "GET"}
+        await super().__call__(asked, receive, send_head)
+
+
 def create_app(
     metrics_observer: MetricsObserver,
     *,
@@ -256,10 +274,10 @@ def create_app(
         if hosts is not None and bare.lower() not in hosts:
             raise ProblemError(Code.HOST_NOT_ALLOWED)
 
-    return Litestar(
+    return _Application(
         [healthz, readyz, metrics, list_incidents, show_incident],
         before_request=check_host,
-        exception_handlers=HANDLERS,
+        exception_handlers=handlers(_ALLOWED),
         # An app that is mounted must not touch its host's logging.
         logging_config=None,
         openapi_config=OpenAPIConfig(

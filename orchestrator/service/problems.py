@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -106,10 +107,14 @@ def _on_problem(_: Request[Any, Any, Any], error: ProblemError) -> Response[Any]
     return _answer(error.problem)
 
 
-def _on_validation(_: Request[Any, Any, Any], error: ValidationException) -> Response[Any]:
-    """Name the first parameter at fault and what is wrong with it."""
+def _on_validation(
+    allowed: Mapping[str, str], _: Request[Any, Any, Any], error: ValidationException
+) -> Response[Any]:
+    """Name the first parameter at fault, what is wrong with it and what is allowed."""
     found = error.extra[0] if isinstance(error.extra, list) and error.extra else {}
     field, detail = str(found.get("key", "")), str(found.get("message", ""))
+    if field in allowed:
+        detail = f"{detail}; {allowed[field]} is allowed"
     return _answer(ProblemError(Code.BAD_PARAMETER, detail, field=field).problem)
 
 
@@ -128,9 +133,11 @@ def _on_anything(request: Request[Any, Any, Any], error: Exception) -> Response[
     return _answer(ProblemError(Code.INTERNAL).problem)
 
 
-HANDLERS: Final[dict[int | type[Exception], Any]] = {
-    ProblemError: _on_problem,
-    ValidationException: _on_validation,
-    HTTPException: _on_http,
-    Exception: _on_anything,
-}
+def handlers(allowed: Mapping[str, str]) -> dict[int | type[Exception], Any]:
+    """What answers each exception; `allowed` says of a parameter what may stand there."""
+    return {
+        ProblemError: _on_problem,
+        ValidationException: partial(_on_validation, allowed),
+        HTTPException: _on_http,
+        Exception: _on_anything,
+    }

@@ -49,6 +49,8 @@ class Bound:
     measure: str
     at_most: bool
     number: float
+    written: str = ""
+    """The number as it was asked for, such as `7m`."""
 
     def excess(self, outcomes: Sequence[Outcome]) -> float:
         """By how much it is broken, at worst, as a share of the number; 0 or less when it holds.
@@ -63,7 +65,7 @@ class Bound:
 
     def __str__(self) -> str:
         relation = "<=" if self.at_most else ">="
-        return f"{self.measure}{relation}{self.number:g}"
+        return f"{self.measure}{relation}{self.written or format(self.number, 'g')}"
 
 
 @frozen
@@ -125,7 +127,8 @@ def _bound(text: str) -> Bound:
             "a bound is MEASURE<=NUMBER or MEASURE>=NUMBER; several are separated by commas",
         )
     measure = _measure(found["measure"])
-    return Bound(measure, found["relation"].startswith("<"), _number(found["number"], measure))
+    number = _number(found["number"], measure)
+    return Bound(measure, found["relation"].startswith("<"), number, found["number"])
 
 
 def _measure(name: str) -> str:

@@ -5,11 +5,15 @@ import io
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
+from importlib import import_module
+from inspect import Parameter, getdoc, signature
 from pathlib import Path
 
 import pytest
+from cyclopts import App
 
 from orchestrator.cli import app as frame
 from orchestrator.cli.app import run
@@ -80,6 +84,38 @@ def test_every_command_has_help_of_its_own(capsys):
     for row in COMMANDS:
         assert run([row.name, "--help"]) == Exit.OK
         assert f"Usage: orchestrator {row.name}" in capsys.readouterr().out
+
+
+def commands():
+    """Every command and every command of a group, with its function."""
+    for row in COMMANDS:
+        module, _, name = row.target.partition(":")
+        found = getattr(import_module(module), name)
+        if not isinstance(found, App):
+            yield row.name, found
+            continue
+        for name in found:
+            if not name.startswith("-"):
+                yield f"{row.name} {name}", found[name].default_command
+
+
+def as_typed(default):
+    """What somebody would type to say the default."""
+    if isinstance(default, tuple):
+        return " ".join(default)
+    return f"{default:g}" if isinstance(default, float) else str(default)
+
+
+@pytest.mark.parametrize(("name", "command"), [*commands()])
+def test_the_help_of_a_command_tells_the_default_of_every_option_that_has_one(name, command):
+    told = {param.name: param.default for param in signature(command).parameters.values()}
+    words = getdoc(command) or ""
+    for option, default in told.items():
+        if option in {"output", "chosen"} or default in {Parameter.empty, None, False, "", ()}:
+            continue
+        (about,) = re.findall(rf"^{option}\n((?:    .*\n?)+)", words, re.MULTILINE)
+        about = " ".join(about.split()).removesuffix(".")
+        assert f"efault: {as_typed(default)}" in about, (name, option)
 
 
 def test_the_tables_are_complete():

@@ -74,4 +74,5 @@ def test_the_demo_can_be_scraped_until_it_is_told_to_end(ended_by, exit_):
         running.send_signal(ended_by)
         said = running.stderr.read()
         assert running.wait(timeout=20) == exit_, said
+    assert "error" not in said
     assert "Traceback" not in said

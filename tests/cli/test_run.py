@@ -42,7 +42,7 @@ def talk(tmp_path, script, *options, prompt="hello"):
 def test_the_answer_goes_to_stdout_and_everything_else_to_stderr(tmp_path, capsys):
     assert talk(tmp_path, "overloaded,dropped,death,answer") == Exit.OK
     out, err = capsys.readouterr()
-    assert out.startswith("The tests failed because the clock was read \ntwice. I read it")
+    assert out.startswith("The tests failed because the clock was read twice. I read it")
     assert "(1 of 3)" in err
     assert "recovering: respawn" in err
     assert "warning: " in err

@@ -173,12 +173,29 @@ async def test_a_cursor_that_was_not_given_out_is_refused(client, cursor):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("limit", "0"), ("limit", "501"), ("limit", "many"), ("active", "maybe")]
+    ("name", "value", "allowed"),
+    [
+        ("limit", "0", "a whole number from 1 to 500 is allowed"),
+        ("limit", "501", "a whole number from 1 to 500 is allowed"),
+        ("limit", "many", "a whole number from 1 to 500 is allowed"),
+        ("active", "maybe", "true or false is allowed"),
+    ],
 )
-async def test_a_parameter_out_of_range_is_named(client, name, value):
+async def test_a_parameter_out_of_range_is_named_with_what_is_allowed(client, name, value, allowed):
     body = problem(await client.get("/v1/incidents", params={name: value}))
     assert (body["status"], body["code"], body["field"]) == (400, "bad_parameter", name)
-    assert body["detail"]
+    assert body["detail"].endswith(allowed)
+
+
+@pytest.mark.parametrize(
+    "path", ["/metrics", "/healthz", "/readyz", "/v1/incidents", "/openapi.json", "/nowhere"]
+)
+async def test_head_answers_as_get_does_without_the_body(client, path):
+    asked, head = await client.get(path), await client.head(path)
+    assert head.status_code == asked.status_code
+    assert head.headers["content-type"] == asked.headers["content-type"]
+    assert head.headers["content-length"] == asked.headers["content-length"]
+    assert (head.content, bool(asked.content)) == (b"", True)
 
 
 async def test_one_incident_shows_how_it_was_told():

@@ -37,8 +37,9 @@ def test_an_objective_reads_as_it_is_written():
         ("amplification", True, 1.3),
         ("landed", False, 0.99),
     ]
-    assert str(asked) == EXAMPLE
+    assert str(parse(EXAMPLE)) == EXAMPLE
     assert parse(str(asked)) == asked
+    assert str(asked) == "min p95_recovery subject to amplification<=1.3x, landed>=99%"
     assert parse("max landed").bounds == ()
     assert parse("min longest_silence subject to p99_recovery<5m").bounds[0].number == 300
 

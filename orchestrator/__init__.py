@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from orchestrator.turn.incidents import TurnIds
     from orchestrator.turn.machine import IllegalEvent, TurnMachine
     from orchestrator.turn.state import State
+    from orchestrator.version import __version__
 
 _HOMES: Final = {
     "errors": ("AgentError", "RuntimeFailure"),
@@ -98,6 +99,7 @@ _HOMES: Final = {
     "turn.incidents": ("TurnIds",),
     "turn.machine": ("IllegalEvent", "TurnMachine"),
     "turn.state": ("State",),
+    "version": ("__version__",),
 }
 _HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -153,6 +155,7 @@ __all__ = [
     "TurnIds",
     "TurnMachine",
     "Verdict",
+    "__version__",
     "classify",
     "recovering",
     "retry_if_transient",

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from importlib.metadata import PackageNotFoundError, version
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
@@ -34,6 +33,7 @@ from orchestrator.failure.raw import RawFailure
 from orchestrator.failure.verdict import Context, Phase, Verdict
 from orchestrator.incident import extension
 from orchestrator.settings.model import Watchdogs
+from orchestrator.version import __version__
 
 PROTOCOL_VERSION: Final = 1
 WRITE_STALL_S: Final = 30.0
@@ -194,7 +194,7 @@ class Runtime:
         params = {
             "protocolVersion": PROTOCOL_VERSION,
             "clientCapabilities": extension.declare(bare),
-            "clientInfo": {"name": "turn-orchestrator", "version": _our_version()},
+            "clientInfo": {"name": "turn-orchestrator", "version": __version__},
         }
         try:
             reply = await connection.request(
@@ -298,10 +298,3 @@ async def _serve_to_the_end(connection: Connection) -> None:
     """Serve until the agent is gone; a host that is cancelled still has to see its tree die."""
     with anyio.CancelScope(shield=True):
         await connection.serve()
-
-
-def _our_version() -> str:
-    try:
-        return version("turn-orchestrator")
-    except PackageNotFoundError:
-        return "0"

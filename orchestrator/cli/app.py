@@ -13,7 +13,6 @@ import os
 import sys
 import textwrap
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from typing import Final, TextIO
 
 from cyclopts import App, CycloptsError, Group, Parameter
@@ -24,6 +23,7 @@ from orchestrator.cli.codes import EXITS, Exit, Halt
 from orchestrator.cli.commands import COMMANDS, EXAMPLES, GROUPS
 from orchestrator.cli.terminal import STDIN, console, prose, show_error
 from orchestrator.failure.redact import scrub
+from orchestrator.version import __version__
 
 _NAME: Final = "orchestrator"
 _UNWRITABLE: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -41,7 +41,7 @@ def build(*, listing: bool = False) -> App:
         help="Retry and recovery for chat turns over coding agents.",
         help_epilogue=_exit_codes() if listing else None,
         help_format="markdown",
-        version=_version,
+        version=__version__,
         default_parameter=Parameter(negative="", show_default=False),
         group_commands=Group("Options", sort_key=len(GROUPS)),
         suppress_keyboard_interrupt=False,
@@ -162,16 +162,9 @@ def _unexpected(error: BaseException) -> Halt:
     what = f"{type(error).__name__} at {place}: {scrub(str(error))}"
     return Halt(
         "unexpected",
-        f"this is a mistake of {_NAME} {_version()}: {what}",
+        f"this is a mistake of {_NAME} {__version__}: {what}",
         hint="please report this line with the command you ran",
     )
-
-
-def _version() -> str:
-    try:
-        return version("turn-orchestrator")
-    except PackageNotFoundError:  # run from a source tree that was never installed
-        return "unknown"
 
 
 def _greet() -> None:

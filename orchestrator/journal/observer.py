@@ -18,7 +18,6 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
@@ -34,6 +33,7 @@ from orchestrator.turn.curve import Curves
 from orchestrator.turn.effects import Effect, End, SessionState
 from orchestrator.turn.events import Advised, Event, Started
 from orchestrator.turn.machine import TurnMachine
+from orchestrator.version import __version__
 
 VERSION: Final = 1
 
@@ -141,7 +141,11 @@ class JournalObserver:
 
     def _beginning(self) -> list[bytes]:
         """Lines that every file begins with; settings in use are told again."""
-        head = {"run": self._run, "at": round(self._wall_clock(), 3), "program": _program()}
+        head = {
+            "run": self._run,
+            "at": round(self._wall_clock(), 3),
+            "program": f"turn-orchestrator {__version__}",
+        }
         told = [("journal", head)]
         told += [("settings", {"hash": h, "settings": s}) for h, s in self._hashes.items()]
         self._written = set(self._hashes)
@@ -149,10 +153,3 @@ class JournalObserver:
             codec.line({"v": VERSION, "line": kind, **fields}).encode() + b"\n"
             for kind, fields in told
         ]
-
-
-def _program() -> str:
-    try:
-        return f"turn-orchestrator {version('turn-orchestrator')}"
-    except PackageNotFoundError:  # run from a source tree that was never installed
-        return "turn-orchestrator"

@@ -25,7 +25,6 @@ from orchestrator.metrics.series import (
     OTHER,
     RECOVERING,
     SERIES,
-    VERSION,
     WAITING,
     AttemptOutcome,
     Labels,
@@ -59,6 +58,7 @@ from orchestrator.turn.events import (
     Started,
 )
 from orchestrator.turn.machine import TurnMachine
+from orchestrator.version import __version__
 
 
 @define(eq=False)
@@ -312,7 +312,7 @@ class MetricsObserver:
         self._reload_ok = built["settings_last_reload_successful"]
         self._reloaded_at = built["settings_last_reload_success_timestamp_seconds"]
         self.settings_loaded(ok=True)
-        bound["build_info"][VERSION, platform.python_version()].set(1)
+        bound["build_info"][__version__, platform.python_version()].set(1)
 
 
 _TALLIED: Final = (

@@ -10,7 +10,6 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
 from attrs import frozen
@@ -20,16 +19,8 @@ from orchestrator.incident.record import Severity
 from orchestrator.turn.effects import Family
 from orchestrator.turn.events import DropReason, Step
 from orchestrator.turn.table import TABLE
+from orchestrator.version import __version__
 
-
-def _version() -> str:
-    try:
-        return version("turn-orchestrator")
-    except PackageNotFoundError:  # run from a source tree that was never installed
-        return "unknown"
-
-
-VERSION: Final = _version()
 PREFIX: Final = "orchestrator_"
 OTHER: Final = "other"
 """Value of `provider` for one that the settings do not name."""
@@ -227,7 +218,7 @@ SERIES: Final[tuple[Series, ...]] = (
         "build_info",
         _G,
         "Always 1; the version is in the labels.",
-        {"version": (VERSION,), "python": (platform.python_version(),)},
+        {"version": (__version__,), "python": (platform.python_version(),)},
         across="livemax",
     ),
 )

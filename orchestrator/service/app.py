@@ -25,9 +25,9 @@ from prometheus_client.exposition import choose_encoder
 
 from orchestrator.incident.record import Record
 from orchestrator.metrics import MetricsObserver
-from orchestrator.metrics.series import VERSION
 from orchestrator.service.incidents import Incidents, Kept
 from orchestrator.service.problems import MEDIA_TYPE, Code, Problem, ProblemError, handlers
+from orchestrator.version import __version__
 
 LOOPBACK_HOSTS: Final = ("127.0.0.1", "localhost", "[::1]")
 """Names a service on loopback answers to, so that no page elsewhere reaches it by a DNS trick."""
@@ -282,7 +282,7 @@ def create_app(
         logging_config=None,
         openapi_config=OpenAPIConfig(
             title="Turn orchestrator",
-            version=VERSION,
+            version=__version__,
             path="/openapi.json",
             use_handler_docstrings=True,
             # The default plugins render pages that load scripts from elsewhere.

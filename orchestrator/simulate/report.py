@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
 from orchestrator.settings.document import toml
@@ -18,6 +17,7 @@ from orchestrator.simulate.runs import Outcome
 from orchestrator.simulate.style import STYLE
 from orchestrator.simulate.tally import Result, Strip, Tally
 from orchestrator.simulate.tune import changes
+from orchestrator.version import __version__
 
 _TILES: Final = (
     "landed",
@@ -180,8 +180,4 @@ def _footer(outcomes: Sequence[Outcome]) -> str:
     seeds = outcomes[0].seeds
     last = f" to {seeds[-1]}" if len(seeds) > 1 else ""
     turns = sum(outcome.turns for outcome in outcomes)
-    try:
-        program = f"orchestrator {version('turn-orchestrator')}"
-    except PackageNotFoundError:  # run from a source tree that was never installed
-        program = "orchestrator"
-    return f"{program} simulate, {turns:,} turns, seed {seeds[0]}{last}."
+    return f"orchestrator {__version__} simulate, {turns:,} turns, seed {seeds[0]}{last}."

@@ -9,12 +9,14 @@ import re
 import subprocess
 import sys
 from importlib import import_module
+from importlib.metadata import version
 from inspect import Parameter, getdoc, signature
 from pathlib import Path
 
 import pytest
 from cyclopts import App
 
+import orchestrator
 from orchestrator.cli import app as frame
 from orchestrator.cli.app import run
 from orchestrator.cli.codes import ERRORS, EXITS, Exit, Halt
@@ -116,6 +118,13 @@ def test_the_help_of_a_command_tells_the_default_of_every_option_that_has_one(na
         (about,) = re.findall(rf"^{option}\n((?:    .*\n?)+)", words, re.MULTILINE)
         about = " ".join(about.split()).removesuffix(".")
         assert f"efault: {as_typed(default)}" in about, (name, option)
+
+
+def test_the_version_is_the_same_for_programs_and_for_people(capsys):
+    assert run(["--version"]) == Exit.OK
+    assert (
+        capsys.readouterr().out.strip() == orchestrator.__version__ == version("turn-orchestrator")
+    )
 
 
 def test_the_tables_are_complete():

@@ -45,6 +45,11 @@ class Hosted:
     session: Session
     metrics: MetricsObserver
 
+    def put_in_force(self, settings: Settings) -> None:
+        """Use these from the next turn on."""
+        self.session.orchestrator.settings = settings
+        self.runtime.watchdogs = settings.watchdogs
+
 
 class Served:
     """The scrape endpoint beside the turns.  Its packages are an extra."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TextIO
 
@@ -17,6 +18,7 @@ from orchestrator.acp.proxy.serve import Setup
 from orchestrator.acp.proxy.store import Store, default_folder
 from orchestrator.cli.chosen import Chosen
 from orchestrator.cli.codes import Exit, Halt
+from orchestrator.cli.following import follow
 from orchestrator.cli.hosting import Served, run_async
 from orchestrator.cli.listening import listening
 from orchestrator.cli.loop_noise import LoopNoise
@@ -66,7 +68,8 @@ def proxy(
     state_dir
         Where a reload finds its incidents.  Default: $XDG_STATE_HOME/turn-orchestrator/proxy.
     """
-    settings = chosen.load(output).settings
+    loaded = chosen.load(output)
+    settings = loaded.settings
     try:
         resolved = resolve(command)
     except CommandMissingError as error:
@@ -74,10 +77,13 @@ def proxy(
     listener = listening(metrics) if metrics else None
     with _opened(log) as file:
         write = _writer(file)
+        if listener is not None:
+            write(f"metrics at {listener.url}/metrics")
         if own_retries:
             resolved, sentence = lowered(resolved)
             write(sentence)
         counted, noise = MetricsObserver(settings.metrics), LoopNoise()
+        counted.settings_loaded(ok=loaded.ok)
         observers: list[Observer] = [counted, noise]
         if journal is not None:
             observers.append(_journal(journal))
@@ -88,6 +94,7 @@ def proxy(
             notices=notices,
             write=write,
             observers=observers,
+            beside=partial(follow, chosen, counted, write),
         )
         run_async(_main, setup, noise, listener, counted)
     return Exit.OK

@@ -19,6 +19,7 @@ from orchestrator.acp.runtime import StartFailedError
 from orchestrator.cli.chosen import Chosen
 from orchestrator.cli.codes import Exit, Halt
 from orchestrator.cli.conversation import Conversation
+from orchestrator.cli.following import follow
 from orchestrator.cli.hosting import Hosted, hosted, run_async
 from orchestrator.cli.listening import listening
 from orchestrator.cli.terminal import Output
@@ -84,7 +85,7 @@ def run(
         raise Halt(code, str(error), field="COMMAND") from None
     listener = listening(listen) if listen else None
     plan = Plan(resolved, prompt, session, allow_tools=allow_tools)
-    return run_async(_Run(plan, output, listener).main, loaded)
+    return run_async(_Run(plan, chosen, output, listener).main, loaded)
 
 
 @frozen
@@ -100,6 +101,7 @@ class Plan:
 @define(eq=False)
 class _Run:
     plan: Plan
+    chosen: Chosen
     output: Output
     listener: Listener | None
     _turn: Turn | None = None
@@ -146,6 +148,7 @@ class _Run:
         code: int = Exit.OK
         async with anyio.create_task_group() as tasks:
             conversation = Conversation(self.output, tasks)
+            tasks.start_soon(follow, self.chosen, host.metrics, self.output.note, host.put_in_force)
             async for prompt in self._prompts():
                 outcome = await self._one(host, conversation, prompt)
                 code = self._code(outcome)

@@ -53,6 +53,13 @@ class Output:
         """One message on stderr; foreign text in it does no harm."""
         say(message, self.stderr)
 
+    def note(self, message: str) -> None:
+        """One message on stderr, as an object with `--json`."""
+        if self.json:
+            self.message({"note": message})
+        else:
+            self.say(message)
+
     def warn(self, message: str) -> None:
         """One warning on stderr, as an object with `--json`."""
         if self.json:

@@ -38,7 +38,7 @@ class Reloaded:
 
 @define
 class Reloader:
-    """Holds the settings in force and reads them again when told to (SIGHUP, an admin request)."""
+    """Holds the settings in force and reads them again when told to."""
 
     file: str | Path | None = None
     environ: Mapping[str, str] | None = None

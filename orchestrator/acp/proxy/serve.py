@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import anyio
@@ -47,6 +48,8 @@ class Setup:
     sinks: Sequence[Sink] = ()
     observers: Iterable[Observer] = ()
     seed: int | str | None = None
+    beside: Callable[[Callable[[Settings], None]], Coroutine[Any, Any, None]] | None = None
+    """Runs beside the proxy; it is given what puts other settings in force."""
     spawn: Callable[[Command], Any] | None = None
     """Makes the agent's wire; None starts its process."""
 
@@ -77,12 +80,21 @@ class Setup:
         try:
             async with anyio.create_task_group() as tasks:
                 await tasks.start(_mind_signals, tasks.cancel_scope)
+                if self.beside is not None:
+                    use = partial(_put_in_force, proxy, orchestrator)
+                    tasks.start_soon(self.beside, use)
                 async with proxy.upstream, orchestrator:
                     await proxy.serve()
                 tasks.cancel_scope.cancel()
         finally:
             with suppress(OSError):
                 proxy.peer.wire.restore()
+
+
+def _put_in_force(proxy: Proxy, orchestrator: Orchestrator, settings: Settings) -> None:
+    """Turns that run keep what they began with."""
+    orchestrator.settings = settings
+    proxy.upstream.watchdogs = settings.watchdogs
 
 
 async def _mind_signals(scope: anyio.CancelScope, *, task_status: TaskStatus[None]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -11,7 +11,14 @@ from rich.text import Text
 
 from orchestrator.cli.chosen import Chosen, halted
 from orchestrator.cli.codes import Exit, Halt
-from orchestrator.cli.simulate import USUAL, check_turns, progress, scenarios_of, seeds_of
+from orchestrator.cli.simulate import (
+    USUAL,
+    check_turns,
+    progress,
+    scenarios_of,
+    seeds_of,
+    write_report,
+)
 from orchestrator.cli.terminal import Output, columns, sentence
 from orchestrator.settings.load import SettingsError, load
 from orchestrator.settings.model import Settings
@@ -20,6 +27,7 @@ from orchestrator.simulate.measures import MEASURES, with_half
 from orchestrator.simulate.ours import machines
 from orchestrator.simulate.policies import POLICIES, policy
 from orchestrator.simulate.runs import SEEDS, Contender, run
+from orchestrator.simulate.side_by_side import side_by_side
 
 _CHOSEN: Final = Chosen()
 _PLAIN: Final = Output()
@@ -35,6 +43,7 @@ def compare(
     turns: int | None = None,
     seed: int = 1,
     seeds: int = SEEDS,
+    html: Path | None = None,
     chosen: Chosen = _CHOSEN,
     output: Output = _PLAIN,
 ) -> int:
@@ -59,8 +68,11 @@ def compare(
         The first seed; the same seed gives the same answers.  Default: 1.
     seeds
         How many seeds, for the intervals; at least 2.  Default: 5.
+    html
+        Also write a report with pictures: one file that needs nothing else.
     """
-    contenders = _contenders(files, baseline, chosen, output)
+    settings = _settings_of(files, chosen, output)
+    contenders = _contenders(settings, baseline)
     worlds = scenarios_of(scenario)
     plan = seeds_of(seed, seeds)
     if len(plan) < _LEAST:
@@ -74,6 +86,8 @@ def compare(
             compared([run(world, who, plan, turns=turns, done=done) for who in contenders])
             for world in worlds
         ]
+    if html is not None:
+        write_report(html, side_by_side(comparisons, settings), output)
     for place, comparison in enumerate(comparisons):
         if output.json:
             output.data(comparison.as_json())
@@ -84,12 +98,8 @@ def compare(
     return Exit.OK
 
 
-def _contenders(
-    files: Sequence[str], baselines: Sequence[str], chosen: Chosen, output: Output
-) -> list[Contender]:
-    found = [Contender(name, machines(settings)) for name, settings in settings_of(files)]
-    if not files:
-        found.append(Contender("settings", machines(chosen.load(output).settings)))
+def _contenders(settings: Mapping[str, Settings], baselines: Sequence[str]) -> list[Contender]:
+    found = [Contender(name, machines(each)) for name, each in settings.items()]
     for name in dict.fromkeys(baselines):
         if name not in POLICIES:
             raise Halt(
@@ -109,18 +119,24 @@ def _contenders(
     return found
 
 
-def settings_of(files: Sequence[str]) -> Iterator[tuple[str, Settings]]:
-    """Each file's settings under a short name of its own; nothing else has a say in them."""
+def _settings_of(files: Sequence[str], chosen: Chosen, output: Output) -> dict[str, Settings]:
+    """Each file's settings under a short name that nothing else has; without files, your own."""
+    if not files:
+        return {"settings": chosen.load(output).settings}
+    files = list(dict.fromkeys(files))
     short = [Path(file).stem for file in files]
+    taken = {DEFAULTS, *POLICIES}
+    found = {}
     for file, stem in zip(files, short, strict=True):
         if file == DEFAULTS:
-            yield file, Settings()
+            found[file] = Settings()
             continue
         try:
             settings = load(file, environ={}).settings
         except SettingsError as error:
             raise halted(error.problems) from None
-        yield (stem if short.count(stem) == 1 else file), settings
+        found[stem if short.count(stem) == 1 and stem not in taken else file] = settings
+    return found
 
 
 def _print(output: Output, comparison: Comparison) -> None:

@@ -75,7 +75,7 @@ def simulate(
             for world in worlds
         ]
     if html is not None:
-        _write(html, report(loaded.settings, outcomes), output)
+        write_report(html, report(loaded.settings, outcomes), output)
     for outcome in outcomes:
         if output.json:
             output.data(outcome.as_json())
@@ -155,7 +155,8 @@ def progress(output: Output, total: int, words: str) -> Iterator[Callable[[], No
         yield lambda: bar.advance(task)
 
 
-def _write(file: Path, text: str, output: Output) -> None:
+def write_report(file: Path, text: str, output: Output) -> None:
+    """Write a page, and say where it is."""
     try:
         file.write_text(text, encoding="utf-8")
     except (OSError, ValueError) as error:

@@ -1,7 +1,4 @@
-"""A report as one HTML file: pictures, answers and the settings they belong to.
-
-It needs nothing else: no script, no font, no image, no request.  Light or dark is the reader's.
-"""
+"""The report of `simulate`: pictures, answers and the settings they belong to."""
 
 from __future__ import annotations
 
@@ -9,15 +6,13 @@ from collections.abc import Sequence
 from html import escape
 from typing import Final
 
-from orchestrator.settings.document import toml
 from orchestrator.settings.model import Settings
 from orchestrator.simulate import charts
 from orchestrator.simulate.measures import MEASURES, in_words, with_half
+from orchestrator.simulate.page import all_settings, contents, figure, page, section, seeds_in_words
 from orchestrator.simulate.runs import Outcome
-from orchestrator.simulate.style import STYLE
 from orchestrator.simulate.tally import Result, Strip, Tally
 from orchestrator.simulate.tune import changes
-from orchestrator.version import __version__
 
 _TILES: Final = (
     "landed",
@@ -33,37 +28,28 @@ _TILES: Final = (
 def report(settings: Settings, outcomes: Sequence[Outcome]) -> str:
     """Write the report of some scenarios that these settings were played in."""
     sections = "\n".join(_section(outcome) for outcome in outcomes)
-    title = "What these settings do in a bad hour"
-    links = "".join(
-        f'<a href="#{escape(o.scenario.name)}">{escape(o.scenario.name)}</a>' for o in outcomes
-    )
-    contents = f'<nav aria-label="Scenarios">{links}</nav>' if len(outcomes) > 1 else ""
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
-        f"<header><h1>{title}</h1>{_changed(settings)}{contents}</header>\n{sections}\n"
-        f"{_settings(settings)}\n<footer>{_footer(outcomes)}</footer>\n</main>\n</body>\n</html>\n"
-    )
+    intro = _changed(settings) + contents([outcome.scenario for outcome in outcomes])
+    played = all_settings("All settings used", settings)
+    body = f"{sections}\n<section>{played}</section>"
+    return page("What these settings do in a bad hour", intro, body, _footer(outcomes))
 
 
 def _section(outcome: Outcome) -> str:
     scenario, tally = outcome.scenario, outcome.together()
     load = charts.load_over_time(tally.load, scenario.duration_s, tally.plays, scenario.outage)
     figures = [
-        _figure(
+        figure(
             "Load on the provider",
             load,
             "calls a second",
             (("turns", "new turns"), ("retries", "retries"), ("landed", "landed")),
         ),
-        _figure(
+        figure(
             "Time to recovery",
             charts.recovery(tally.recovery),
             "from a turn's first failure to its answer, of turns that came back; log scale",
         ),
-        _figure(
+        figure(
             "Sample turns",
             charts.sample_turns(_strips(tally)),
             "since the first send; the scale is squeezed to the right",
@@ -78,11 +64,8 @@ def _section(outcome: Outcome) -> str:
             ),
         ),
     ]
-    return (
-        f'<section id="{escape(scenario.name)}">\n<h2>{escape(scenario.title or scenario.name)}'
-        f'</h2>\n<p class="lead">{escape(_lead(outcome, tally))}</p>\n{_tiles(outcome)}\n'
-        f"{''.join(figures)}\n{_table(outcome)}\n</section>"
-    )
+    inner = f"{_tiles(outcome)}\n{''.join(figures)}\n{_table(outcome)}"
+    return section(scenario, _lead(outcome, tally), inner)
 
 
 def _lead(outcome: Outcome, tally: Tally) -> str:
@@ -115,19 +98,6 @@ def _tiles(outcome: Outcome) -> str:
     return f'<div class="tiles">{"".join(cells)}</div>'
 
 
-def _figure(title: str, picture: str, words: str, legend: Sequence[tuple[str, str]] = ()) -> str:
-    if not picture:
-        return ""
-    keys = "".join(
-        f'<span class="key"><i class="{kind}"></i>{escape(name)}</span>' for kind, name in legend
-    )
-    legend_ = f'<div class="legend">{keys}</div>' if keys else ""
-    return (
-        f"<figure>\n<figcaption><h3>{escape(title)}</h3><span>{escape(words)}</span>{legend_}"
-        f"</figcaption>\n{picture}\n</figure>\n"
-    )
-
-
 def _strips(tally: Tally) -> list[Strip]:
     """A few of each result, those that took longest last."""
     kept = [strip for strips in tally.samples.strips.values() for strip in strips]
@@ -149,7 +119,7 @@ def _table(outcome: Outcome) -> str:
     count = len(outcome.seeds)
     runs = "one run" if count == 1 else f"{count} runs, mean and 95 % interval"
     return (
-        '<div class="wide"><table>\n<thead><tr><th scope="col">Answer</th>'
+        '<div class="wide"><table class="answers">\n<thead><tr><th scope="col">Answer</th>'
         f'<th scope="col">{runs}</th><th scope="col">What it is</th></tr></thead>\n<tbody>'
         f"{''.join(rows)}</tbody>\n</table></div>"
     )
@@ -169,15 +139,6 @@ def _changed(settings: Settings) -> str:
     )
 
 
-def _settings(settings: Settings) -> str:
-    return (
-        "<section><details><summary>All settings used</summary>"
-        f"<pre>{escape(toml(settings))}</pre></details></section>"
-    )
-
-
 def _footer(outcomes: Sequence[Outcome]) -> str:
-    seeds = outcomes[0].seeds
-    last = f" to {seeds[-1]}" if len(seeds) > 1 else ""
     turns = sum(outcome.turns for outcome in outcomes)
-    return f"orchestrator {__version__} simulate, {turns:,} turns, seed {seeds[0]}{last}."
+    return f"simulate, {turns:,} turns, {seeds_in_words(outcomes[0].seeds)}."

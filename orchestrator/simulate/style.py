@@ -8,13 +8,17 @@ STYLE: Final = """
 :root {
   --page: #f6f7f9; --card: #ffffff; --ink: #1b2430; --soft: #5b6675; --line: #dfe4ea;
   --turns: #4f7fd9; --retries: #f0a04b; --landed: #1f8a5b; --bad: #d1493f; --cut: #9aa5b1;
-  --rebuild: #8a63d2; --warn: #c98a00; --outage: #d1493f; --outage-ink: #a3332b;
+  --rebuild: #8a63d2; --warn: #c98a00; --outage: #d1493f; --asked: #c9d1da;
+  --hue-a: #2f6fd6; --hue-b: #d9691e; --hue-c: #1f8a5b; --hue-d: #b0368c;
+  --hue-e: #7a55c7; --hue-f: #0f8fa3; --hue-g: #9a7400; --hue-h: #c43d3d;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --page: #10151b; --card: #182028; --ink: #e8edf3; --soft: #9fb0c0; --line: #2b3640;
     --turns: #5b8def; --retries: #f0a04b; --landed: #4cc38a; --bad: #f0716a; --cut: #667482;
-    --rebuild: #b296f2; --warn: #f2c14e; --outage: #f0716a; --outage-ink: #ff9c95;
+    --rebuild: #b296f2; --warn: #f2c14e; --outage: #f0716a; --asked: #3a4652;
+    --hue-a: #6ea0f5; --hue-b: #f29a58; --hue-c: #4cc38a; --hue-d: #e67cc6;
+    --hue-e: #b296f2; --hue-f: #4fc3d4; --hue-g: #d8b64a; --hue-h: #f0716a;
   }
 }
 * { box-sizing: border-box }
@@ -73,6 +77,32 @@ line.wait { stroke: var(--cut); stroke-width: 2; stroke-dasharray: 2 4; stroke-l
 .key i.error { background: var(--bad); border-radius: 0; width: 9px; height: 9px }
 .acted { fill: var(--ink) }
 .key i.acted { background: var(--ink); clip-path: polygon(50% 0, 100% 50%, 50% 100%, 0 50%) }
+path.asked, i.asked { fill: var(--asked); background: var(--asked) }
+.whos { list-style: none; margin: 14px 0 0; padding: 0; display: grid; gap: 6px }
+.whos i, .key i.who { display: inline-block; width: 22px; height: 0; margin-right: 8px;
+  vertical-align: 4px; background: none; border-top: 3px solid var(--hue); border-radius: 0 }
+.whos b { margin-right: 10px }
+.whos span { color: var(--soft); font-size: 15px }
+path.who { fill: none; stroke: var(--hue); stroke-width: 1.75; stroke-linejoin: round }
+path.first { stroke-width: 2.75 }
+.hue0 { --hue: var(--hue-a) }
+.hue1 { --hue: var(--hue-b) }
+.hue2 { --hue: var(--hue-c) }
+.hue3 { --hue: var(--hue-d) }
+.hue4 { --hue: var(--hue-e) }
+.hue5 { --hue: var(--hue-f) }
+.hue6 { --hue: var(--hue-g) }
+.hue7 { --hue: var(--hue-h) }
+path.stroke1 { stroke-dasharray: 7 3 }
+path.stroke2 { stroke-dasharray: 2 3 }
+path.stroke3 { stroke-dasharray: 9 3 2 3 }
+.whos i.stroke1, .key i.stroke1 { border-top-style: dashed }
+.whos i.stroke2, .key i.stroke2 { border-top-style: dotted }
+.whos i.stroke3, .key i.stroke3 { border-top-style: double }
+.compared td { white-space: nowrap; font-variant-numeric: tabular-nums }
+.better { color: var(--landed) }
+.worse { color: var(--bad) }
+.below { color: var(--soft); font-size: 14px; margin: 8px 2px 0 }
 .wide { margin-top: 14px; overflow-x: auto }
 table { border-collapse: collapse; width: 100%; font-size: 15px }
 th, td { text-align: left; padding: 7px 16px; border-bottom: 1px solid var(--line);
@@ -80,8 +110,8 @@ th, td { text-align: left; padding: 7px 16px; border-bottom: 1px solid var(--lin
 tbody tr:last-child > * { border-bottom: 0 }
 thead th { font-size: 13px; color: var(--soft); font-weight: 600 }
 tbody th { font-weight: 600; white-space: nowrap }
-tbody td:nth-child(2) { font-variant-numeric: tabular-nums; white-space: nowrap }
-tbody td:nth-child(3) { color: var(--soft); font-size: 14px }
+.answers td:nth-child(2) { font-variant-numeric: tabular-nums; white-space: nowrap }
+.answers td:nth-child(3) { color: var(--soft); font-size: 14px }
 .part th { font-weight: 400; padding-left: 32px }
 details { padding: 12px 16px }
 summary { cursor: pointer; font-weight: 600 }

@@ -112,6 +112,23 @@ def test_compare_marks_what_differs_and_says_what_to_make_of_it(capsys, small):
     assert verdict.startswith("Most turns land with defaults:")
 
 
+def test_compare_writes_a_report(capsys, small, tmp_path):
+    page = tmp_path / "report.html"
+    arguments = ["compare", "defaults", "--baseline", "none", "--scenario", small, "--seeds", "2"]
+    assert run([*arguments, "--html", str(page)]) == Exit.OK
+    assert page.read_text().startswith("<!doctype html>")
+    assert f"Written to {page}" in capsys.readouterr().err
+
+
+def test_compare_calls_a_file_by_its_path_where_its_name_is_taken(capsys, small, tmp_path):
+    file = tmp_path / "none.toml"
+    file.write_text("[choices]\nride_out = true\n")
+    arguments = ["compare", str(file), "defaults", "defaults", "--baseline", "none", "--json"]
+    assert run([*arguments, "--scenario", small, "--seeds", "2"]) == Exit.OK
+    told = json.loads(capsys.readouterr().out)
+    assert [who["contender"] for who in told["contenders"]] == [str(file), "defaults", "none"]
+
+
 def test_compare_is_bold_on_a_terminal_only_where_it_differs(monkeypatch, small, capsys):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")

@@ -7,10 +7,13 @@ import pytest
 from attrs import evolve
 
 from orchestrator.settings.model import Choices, Settings
+from orchestrator.simulate.compare import compared
 from orchestrator.simulate.ours import machines
+from orchestrator.simulate.policies import policy
 from orchestrator.simulate.reading import load
 from orchestrator.simulate.report import report
 from orchestrator.simulate.runs import Contender, run
+from orchestrator.simulate.side_by_side import side_by_side
 from orchestrator.simulate.style import STYLE
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
@@ -99,5 +102,64 @@ def test_a_run_in_which_nothing_happens_is_a_report_too():
     assert page.count("<figure>") == 1
 
 
-def test_numbers_in_pictures_are_numbers(page):
-    assert not re.search(r'="[^"]*(nan|inf)[^"]*"', page.lower().replace("information", ""))
+def test_numbers_in_pictures_are_numbers(page, both):
+    for written in (page, both):
+        assert not re.search(r'="[^"]*(nan|inf)[^"]*"', written.lower().replace("information", ""))
+
+
+# Side by side -------------------------------------------------------------------------------------
+
+
+def beside(*scenarios):
+    mine = {"defaults": Settings(), "<mine>": Settings(choices=Choices(ride_out=True))}
+    contenders = [Contender(name, machines(settings)) for name, settings in mine.items()]
+    contenders.append(Contender("none", policy("none")))
+    comparisons = [
+        compared([run(scenario, contender, (1, 2)) for contender in contenders])
+        for scenario in scenarios
+    ]
+    return side_by_side(comparisons, mine)
+
+
+@pytest.fixture(scope="module")
+def both():
+    return beside(load("blip"), evolve(load("impatient"), rate_per_s=1))
+
+
+def test_a_comparison_fetches_nothing_and_runs_nothing(both):
+    parser = Balanced()
+    parser.feed(both)
+    assert parser.open == []
+    assert not {"script", "link", "img", "iframe", "object"} & set(parser.seen)
+    assert all(link.startswith("#") for link in parser.fetched)
+    assert "<mine>" not in both
+
+
+def test_a_comparison_tells_who_was_played(both):
+    assert "<b>defaults</b><span>the built-in settings" in both
+    assert "<b>&lt;mine&gt;</b><span>the defaults but for <code>choices.ride_out = true" in both
+    assert "<b>none</b><span>no retry at all</span>" in both
+    assert both.count("<summary>") == 2
+
+
+def test_each_contender_has_a_line_in_each_picture(both):
+    assert both.count("<figure>") == 6
+    for place in range(3):
+        assert both.count(f'<path class="who hue{place} stroke0') == 6
+        assert f".hue{place} {{" in STYLE
+
+
+def test_a_table_marks_what_differs_and_which_way(both):
+    row = re.search(r'<th scope="row"[^>]*>landed</th>(.*?)</tr>', both)[1]
+    first, _, last = re.findall(r"<td(.*?)</td>", row)
+    assert first.startswith(">")
+    assert last.startswith(' class="worse"><b>')
+    assert last.endswith("</b> ▼")
+    load_ = re.search(r'<th scope="row"[^>]*>load in the outage</th>(.*?)</tr>', both)[1]
+    assert re.findall(r"<td(.*?)</td>", load_)[2].startswith(' class="better"><b>1.00x')
+
+
+def test_a_comparison_in_which_nothing_happens_is_a_report_too():
+    page = beside(evolve(load("blip"), phases=(), outage=None, rate_per_s=0.2))
+    assert "All land about as many turns (100.0 %)." in page
+    assert page.count("<figure>") == 2

@@ -16,12 +16,14 @@ out, and a window of 300 s passes in milliseconds.
 from __future__ import annotations
 
 import heapq
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import count
 from typing import Final, TypeAlias, TypeVar
 
 import anyio
 from anyio.lowlevel import checkpoint
+from anyio.to_thread import current_default_thread_limiter
 from attrs import frozen
 
 from orchestrator.failure.kinds import Kind
@@ -199,10 +201,17 @@ class CancellableScriptedAgent(ScriptedAgent):
 
 _LET_OTHERS_RUN: Final = 20
 """Turns of the loop after each step of the clock: enough for a turn to send and to fail again."""
+_THREADS_S: Final = 1.0
+"""How long, in real seconds, the clock waits for what tasks have asked threads to do."""
+_PATIENCE_S: Final = 30.0
+"""How long, in real seconds, somebody sleeps on a clock that nobody moves."""
 
 
 class ManualClock:
-    """A clock that stands still until it is told to go on.  For `Orchestrator(clock=...)`."""
+    """A clock that stands still until it is told to go on.  For `Orchestrator(clock=...)`.
+
+    Who sleeps on it for 30 real seconds, and it was not moved, gets a RuntimeError that says so.
+    """
 
     def __init__(self, now: float = 0.0) -> None:
         self._now = now
@@ -220,17 +229,21 @@ class ManualClock:
         sleeper = (self._now + seconds, next(self._order), wake)
         heapq.heappush(self._sleepers, sleeper)
         try:
-            await wake.wait()
+            with anyio.move_on_after(_PATIENCE_S) as patience:
+                await wake.wait()
         finally:
             if not wake.is_set():
                 self._sleepers.remove(sleeper)
                 heapq.heapify(self._sleepers)
+        if patience.cancelled_caught and not wake.is_set():
+            raise RuntimeError(_STANDS_STILL.format(now=self._now, until=sleeper[0]))
 
     async def advance(self, seconds: float) -> None:
         """Go on by so many seconds, and wake each sleeper at its own time, in order.
 
-        What waits for the world (a file, a process, a socket) may come too late to be woken, and
-        then sleeps until the next call: give the host doubles of those, such as `RecordingSink`.
+        Sinks that write through a thread, as `JsonLinesSink` does, are waited for.  What waits for
+        a process or a socket may come too late to be woken, and then sleeps until the next call:
+        give the host doubles of those, or a `JumpingClock`.
         """
         end = self._now + seconds
         await self.settle()
@@ -242,9 +255,20 @@ class ManualClock:
         self._now = end
 
     async def settle(self) -> None:
-        """Let the other tasks run until they wait again."""
-        for _ in range(_LET_OTHERS_RUN):
-            await checkpoint()
+        """Let the other tasks run until they wait again, and their threads end their work."""
+        threads, until_s = current_default_thread_limiter(), time.monotonic() + _THREADS_S
+        while True:
+            for _ in range(_LET_OTHERS_RUN):
+                await checkpoint()
+            if not threads.borrowed_tokens or time.monotonic() >= until_s:
+                return
+
+
+_STANDS_STILL: Final = (
+    "the manual clock stands at {now:g} s, and somebody has waited for {until:g} s: call"
+    " `await clock.advance(...)` again (what waits for a process or a socket begins to sleep late),"
+    " or use a JumpingClock, on which every sleep is over at once"
+)
 
 
 class JumpingClock(ManualClock):

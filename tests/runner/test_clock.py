@@ -1,13 +1,16 @@
 """Windows and waits through the real driver, in virtual time, on both event loops."""
 
+import time
+
 import anyio
 import looptime
 import pytest
 import trio.testing
 
-from orchestrator import Facts, How, Kind, Orchestrator, Settings
+from orchestrator import Facts, How, Kind, Orchestrator, Settings, testing
 from orchestrator.runner.clock import LoopClock
 from orchestrator.settings.model import Choices, TurnLimits
+from orchestrator.sinks.jsonl import JsonLinesSink
 from orchestrator.testing import (
     HANG,
     CancellableScriptedAgent,
@@ -169,6 +172,37 @@ async def test_a_sleeper_that_is_cancelled_is_forgotten():
         tasks.cancel_scope.cancel()
     await clock.advance(5)
     assert clock.now() == 5
+
+
+class SlowFile(JsonLinesSink):
+    """A file on a disk that takes its time."""
+
+    def _write(self, line):
+        time.sleep(0.02)
+        super()._write(line)
+
+
+@pytest.mark.anyio
+async def test_a_manual_clock_waits_for_sinks_that_write_files(tmp_path):
+    clock, agent = ManualClock(), ScriptedAgent(Kind.OVERLOADED, Kind.OVERLOADED, ["ok"])
+    with SlowFile(tmp_path / "records.jsonl") as sink:
+        async with Orchestrator(sinks=[sink], clock=clock, seed=1) as orchestrator:
+            async with orchestrator.session("chat", agent).turn("hi") as turn:
+                await clock.advance(10)
+            assert turn.outcome.landed
+            assert turn.outcome.waited_s < 10
+    assert len((tmp_path / "records.jsonl").read_text().splitlines()) == 2
+
+
+@pytest.mark.anyio
+async def test_who_sleeps_on_a_manual_clock_that_nobody_moves_is_told_so(monkeypatch):
+    monkeypatch.setattr(testing, "_PATIENCE_S", 0.01)
+    clock, agent = ManualClock(), ScriptedAgent(Kind.OVERLOADED, ["ok"])
+    async with Orchestrator(clock=clock, seed=1) as orchestrator:
+        turn = orchestrator.session("chat", agent).turn("hi")
+        with pytest.raises(RuntimeError, match=r"stands at 0 s, and somebody has waited for 2\.\d"):
+            await turn
+    await clock.advance(5)
 
 
 @pytest.mark.anyio

@@ -1,8 +1,8 @@
 """What our own processes do about exceptions that reach nobody but the event loop.
 
-A peer that resets a connection while its transport closes is noise: one warning, however often.
-Everything else stays an error, with the last effects of the turns beside it.  An embedder's loop is
-never touched.
+A peer that resets a connection while its transport closes is noise: one warning, however often.  So
+is a client that breaks the protocol of the scrape endpoint.  Everything else stays an error, with
+the last effects of the turns beside it.  An embedder's loop is never touched.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ logger = logging.getLogger("orchestrator")
 
 _KEPT: Final = 8
 _CLOSE_CALLBACKS: Final = ("_call_connection_lost", "connection_lost")
+_CLIENT_CALLBACKS: Final = ("client_connected_cb", "StreamReaderProtocol.connection_made")
+"""What asyncio names where it served a client: up to Python 3.11, and from 3.12 on."""
 
 
 @define(eq=False)
@@ -32,6 +34,8 @@ class LoopNoise:
     effects: deque[str] = field(factory=lambda: deque(maxlen=_KEPT))
     resets: int = 0
     """Connection resets from close callbacks so far."""
+    broken: int = 0
+    """Clients of the scrape endpoint so far that broke its protocol, or were there at its end."""
 
     def install(self) -> None:
         """Handle what reaches the running loop; on trio such exceptions reach their task."""
@@ -57,6 +61,14 @@ class LoopNoise:
             if self.resets == 1:
                 logger.warning("a peer reset a connection that was closing; more are not told")
             return
+        if any(name in source for name in _CLIENT_CALLBACKS):
+            if isinstance(error, Exception):
+                self.broken += 1
+                if self.broken == 1:
+                    logger.warning(
+                        "a client of the scrape endpoint broke its protocol; more are not told"
+                    )
+            return  # a cancellation is the end of the program, with the client still there
         what = f"{type(error).__name__}: {error}" if error else context.get("message", "unknown")
         last = ", ".join(self.effects) or "none"
         logger.error("the event loop caught %s; last effects: %s", scrub(str(what)), last)

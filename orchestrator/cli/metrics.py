@@ -102,12 +102,14 @@ def demo(
 async def _serve(listener: Listener, speed: float, seed: int, outage: bool) -> None:  # noqa: FBT001 - anyio.run passes by position
     import anyio  # noqa: PLC0415 - see `demo`
 
+    from orchestrator.cli.loop_noise import LoopNoise  # noqa: PLC0415 - see `demo`
     from orchestrator.metrics import MetricsObserver  # noqa: PLC0415 - see `demo`
     from orchestrator.service.app import LOOPBACK_HOSTS, create_app  # noqa: PLC0415 - see `demo`
     from orchestrator.service.demo import Traffic  # noqa: PLC0415 - see `demo`
     from orchestrator.service.incidents import Incidents  # noqa: PLC0415 - see `demo`
     from orchestrator.service.serve import serve  # noqa: PLC0415 - see `demo`
 
+    LoopNoise().install()
     observer, incidents = MetricsObserver(), Incidents()
     traffic = Traffic(observer, incidents, seed=seed, outage=outage)
     hosts = LOOPBACK_HOSTS if listener.address.loopback else None

@@ -233,17 +233,25 @@ class _Application(Litestar):
     """Answers HEAD as it would answer GET, without the body, as HTTP asks of every resource."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "http" or scope["method"] != "HEAD":
+        if scope["type"] != "http" or scope["method"] == "GET":
             await super().__call__(scope, receive, send)
             return
+        bodiless = scope["method"] == "HEAD"
 
-        async def send_head(message: Any) -> None:
-            if message["type"] == "http.response.body":
+        async def send_on(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                headers = [(name, _with_head(name, value)) for name, value in message["headers"]]
+                message = {**message, "headers": headers}
+            elif bodiless:
                 message = {**message, "body": b""}
             await send(message)
 
-        asked: Any = {**scope, "method": "GET"}
-        await super().__call__(asked, receive, send_head)
+        asked: Any = {**scope, "method": "GET"} if bodiless else scope
+        await super().__call__(asked, receive, send_on)
+
+
+def _with_head(name: bytes, value: bytes) -> bytes:
+    return value.replace(b"GET,", b"GET, HEAD,") if name.lower() == b"allow" else value
 
 
 def create_app(

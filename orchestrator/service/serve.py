@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 import socket
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -15,6 +16,9 @@ from typing import Any, Final
 import anyio
 from attrs import field, frozen
 from hypercorn.config import Config
+from hypercorn.utils import LifespanFailureError
+
+logger = logging.getLogger("orchestrator")
 
 LOOPBACK: Final = "127.0.0.1"
 PORT: Final = 9464
@@ -125,7 +129,6 @@ async def serve(app: Any, listener: Listener, *, grace_s: float = GRACE_S) -> No
 
 async def _run(app: Any, listener: Listener, stop: anyio.Event, grace_s: float) -> None:
     config = Config()
-    config.bind = [f"fd://{listener.socket.detach()}"]
     config.graceful_timeout = grace_s
     # Access and error lines are the program's business, not its standard output's.
     config.accesslog = config.errorlog = None
@@ -137,8 +140,17 @@ async def _run(app: Any, listener: Listener, stop: anyio.Event, grace_s: float) 
         scope.deadline = anyio.current_time() + 2 * grace_s
 
     # Not cancelled from outside: the server ends by itself once `stopped` returns.
-    with anyio.CancelScope(shield=True) as scope:
-        await _worker()(app, config, shutdown_trigger=stopped, mode="asgi")
+    with anyio.CancelScope(shield=True) as scope, listener.socket as bound:
+        while not stop.is_set():
+            config.bind = [f"fd://{bound.dup().detach()}"]
+            try:
+                await _worker()(app, config, shutdown_trigger=stopped, mode="asgi")
+            except ExceptionGroup as group:
+                # On trio, one client that breaks HTTP/2 ends the whole server, and would end the
+                # program around it.
+                if group.subgroup((LifespanFailureError, OSError)) is not None:
+                    raise
+                logger.warning("a client broke the protocol: serving again")
 
 
 def _worker() -> Callable[..., Awaitable[None]]:

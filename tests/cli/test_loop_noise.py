@@ -34,6 +34,23 @@ def test_a_reset_anywhere_else_stays_an_error(caplog):
     assert "ConnectionResetError" in text
 
 
+def test_clients_that_break_the_protocol_are_one_warning(caplog):
+    old = {
+        "exception": ValueError("frame"),
+        "message": "Unhandled exception in client_connected_cb",
+    }
+    told = handled(old, old, caplog=caplog)
+    assert told == [
+        ("WARNING", "a client of the scrape endpoint broke its protocol; more are not told")
+    ]
+
+
+def test_a_client_that_is_still_there_at_the_end_is_no_news(caplog):
+    where = "Exception in callback StreamReaderProtocol.connection_made.<locals>.callback()"
+    left = {"exception": asyncio.CancelledError(), "message": where}
+    assert handled(left, caplog=caplog) == []
+
+
 def test_an_error_has_the_last_effects_beside_it_and_no_secret(caplog):
     noise = LoopNoise()
     noise(None, None, (Dispatch(Payload.VERBATIM, 1), Send(1)))

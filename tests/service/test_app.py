@@ -198,6 +198,14 @@ async def test_head_answers_as_get_does_without_the_body(client, path):
     assert (head.content, bool(asked.content)) == (b"", True)
 
 
+@pytest.mark.parametrize("path", ["/metrics", "/healthz", "/v1/incidents", "/v1/incidents/x"])
+async def test_what_a_path_takes_is_told_to_who_asks_and_to_who_asks_for_more(client, path):
+    options, refused = await client.options(path), await client.post(path)
+    assert options.status_code == 204
+    assert problem(refused)["code"] == "method_not_allowed"
+    assert options.headers["allow"] == refused.headers["allow"] == "GET, HEAD, OPTIONS"
+
+
 async def test_one_incident_shows_how_it_was_told():
     incidents = kept("a:error", active=("a:error",))
     incidents.apply(

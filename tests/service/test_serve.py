@@ -1,6 +1,8 @@
 """Serving on a real loopback socket, on both event loops."""
 
+import asyncio
 import socket
+from contextlib import suppress
 from functools import partial
 
 import anyio
@@ -155,6 +157,28 @@ async def test_an_answer_that_never_comes_does_not_hold_up_the_end(listener):
                 tasks.start_soon(partial(serve, endless, listener, grace_s=0.05))
                 await asked.wait()
                 tasks.cancel_scope.cancel()
+
+
+BROKEN = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: h2c\r\nHTTP2-Settings: AAAA\r\n"
+BROKEN += b"Connection: Upgrade, HTTP2-Settings\r\n\r\n"
+
+
+@pytest.mark.anyio
+async def test_a_client_that_breaks_the_protocol_ends_only_its_own_connection(listener, caplog):
+    if anyio.get_cancelled_exc_class() is asyncio.CancelledError:
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(serve, create_app(MetricsObserver()), listener)
+        for _ in range(2):
+            async with await anyio.connect_tcp("127.0.0.1", listener.address.port) as client:
+                await client.send(BROKEN)
+                with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+                    while True:
+                        await client.receive()
+        async with httpx.AsyncClient(base_url=listener.url) as client:
+            assert (await client.get("/healthz")).status_code == 200
+        tasks.cancel_scope.cancel()
+    assert "Traceback" not in caplog.text
 
 
 @pytest.mark.anyio

@@ -12,7 +12,7 @@ import anyio
 from orchestrator.acp.process import resolve
 from orchestrator.cli.codes import Exit
 from orchestrator.cli.hosting import Hosted, hosted, run_async
-from orchestrator.cli.listening import listening
+from orchestrator.cli.listening import listening, told_to_end
 from orchestrator.cli.show import Show, show_for
 from orchestrator.cli.summary import summarise
 from orchestrator.cli.terminal import Output
@@ -72,7 +72,7 @@ async def _run(output: Output, listener: Listener | None) -> None:
             show.summary(summarise(host.metrics))
             if listener is not None:
                 output.say(f"serving {listener.url}/metrics; Ctrl-C ends it")
-                await anyio.sleep_forever()
+                await told_to_end()
 
 
 async def _turn(host: Hosted, show: Show, prompt: str, *, stops: bool) -> None:

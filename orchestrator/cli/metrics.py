@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import signal
 from typing import TYPE_CHECKING, Final
 
 from cyclopts import App
 from rich.text import Text
 
 from orchestrator.cli.codes import Exit, Halt
-from orchestrator.cli.listening import listening
+from orchestrator.cli.listening import listening, told_to_end
 from orchestrator.cli.terminal import Output, columns
 from orchestrator.metrics.series import SERIES, Labels, Series
 from orchestrator.settings.model import Metrics
@@ -18,7 +17,12 @@ if TYPE_CHECKING:
     from orchestrator.service.demo import Traffic
     from orchestrator.service.serve import Listener
 
-app = App(name="metrics", help="List what can be scraped, and try it out.", help_format="plaintext")
+app = App(
+    name="metrics",
+    help="List what can be scraped, and try it out.",
+    help_format="plaintext",
+    group_commands="Commands",
+)
 
 _PLAIN: Final = Output()
 _HEAD: Final = ("name", "type", "labels", "help")
@@ -80,7 +84,7 @@ def demo(
         Where to serve, as HOST:PORT; only this machine can reach a loopback address.
         Default: 127.0.0.1:9464.
     speed
-        How much faster than real time the turns go by.  Default: 60.
+        How much faster than real time the turns go by, from 1 to 10,000.  Default: 60.
     seed
         Draw attempts and jitter with this seed.  Default: 1.
     outage
@@ -114,12 +118,11 @@ async def _serve(listener: Listener, speed: float, seed: int, outage: bool) -> N
     traffic = Traffic(observer, incidents, seed=seed, outage=outage)
     hosts = LOOPBACK_HOSTS if listener.address.loopback else None
     application = create_app(observer, incidents=incidents, hosts=hosts)
-    with anyio.open_signal_receiver(signal.SIGTERM) as terminated:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(serve, application, listener)
-            tasks.start_soon(_flow, traffic, speed)
-            async for _ in terminated:
-                tasks.cancel_scope.cancel()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(serve, application, listener)
+        tasks.start_soon(_flow, traffic, speed)
+        await told_to_end()
+        tasks.cancel_scope.cancel()
 
 
 async def _flow(traffic: Traffic, speed: float) -> None:

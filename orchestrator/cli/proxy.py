@@ -74,7 +74,7 @@ def proxy(
         resolved = resolve(command)
     except CommandMissingError as error:
         raise Halt("agent_not_found" if command else "usage", str(error), field="COMMAND") from None
-    listener = listening(metrics) if metrics else None
+    listener = listening(metrics, "--metrics") if metrics else None
     with _opened(log) as file:
         write = _writer(file)
         if listener is not None:

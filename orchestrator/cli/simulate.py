@@ -52,11 +52,11 @@ def simulate(
         What happens: a name from --list, a TOML file, or all.  May be repeated.
         Default: outage-5m.
     turns
-        Turns to play for each seed.  Default: as many as the scenario has by itself.
+        Turns to play for each seed, from 1.  Default: as many as the scenario has by itself.
     seed
-        The first seed; the same seed gives the same answers.  Default: 1.
+        The first seed, from 0; the same seed gives the same answers.  Default: 1.
     seeds
-        How many seeds, for the intervals.  Default: 5.
+        How many seeds, for the intervals, from 1 to 1,000.  Default: 5.
     html
         Also write a report with pictures: one file that needs nothing else.
     list_

@@ -57,17 +57,17 @@ def tune(
         What happens: a name from `simulate --list`, a TOML file, or all.  May be repeated.
         Default: outage-5m.
     budget
-        How many settings to try.  Default: 60.
+        How many settings to try, from 1 to 100,000.  Default: 60.
     vary
         Only turn these dials: a setting, or a table such as ladders.curve.  May be repeated.
     out
         The settings file to write; one that exists is left alone.  Default: tuned.toml.
     turns
-        Turns to play for each seed.  Default: as many as the scenario has by itself.
+        Turns to play for each seed, from 1.  Default: as many as the scenario has by itself.
     seed
-        The first seed; the same seed gives the same search.  Default: 1.
+        The first seed, from 0; the same seed gives the same search.  Default: 1.
     seeds
-        How many seeds each settings are played with.  Default: 3.
+        How many seeds each settings are played with, from 1 to 1,000.  Default: 3.
     """
     asked = _objective(objective)
     worlds = scenarios_of(scenario)

@@ -55,10 +55,8 @@ def test_an_address_that_is_taken_ends_the_command_before_it_begins(capsys):
     assert "address already in use" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("ended_by", "exit_"), [(signal.SIGTERM, Exit.OK), (signal.SIGINT, Exit.INTERRUPTED)]
-)
-def test_the_demo_can_be_scraped_until_it_is_told_to_end(ended_by, exit_):
+@pytest.mark.parametrize("ended_by", [signal.SIGTERM, signal.SIGINT])
+def test_the_demo_can_be_scraped_until_it_is_told_to_end_and_ends_well(ended_by):
     command = [sys.executable, "-W", "error", "-m", "orchestrator.cli", "metrics", "demo"]
     with subprocess.Popen(
         [*command, "--listen=127.0.0.1:0", "--speed=1000"],
@@ -73,6 +71,5 @@ def test_the_demo_can_be_scraped_until_it_is_told_to_end(ended_by, exit_):
             assert "incidents" in json.load(answer)
         running.send_signal(ended_by)
         said = running.stderr.read()
-        assert running.wait(timeout=20) == exit_, said
-    assert "error" not in said
-    assert "Traceback" not in said
+        assert running.wait(timeout=20) == Exit.OK, said
+    assert said == ""

@@ -47,8 +47,10 @@ class Upstream(Runtime):
     """Told of the answer to the client's own `initialize`; replays of it are nobody's business."""
     credentials: dict[str, Any] | None = None
     """Params of the client's last `authenticate` that worked."""
-    _parked: list[Frame] | None = None
-    """Updates of sessions nobody knows yet, while one is being opened by us."""
+    _opening: int = 0
+    """Sessions that are being opened by us."""
+    _parked: list[Frame] = field(factory=list)
+    """Updates of sessions nobody knows yet, meanwhile."""
     _disowned: deque[str] = field(factory=lambda: deque(maxlen=_REMEMBERED))
     """Sessions that were ours and are no more: what they still say is for nobody."""
 
@@ -86,19 +88,19 @@ class Upstream(Runtime):
 
     def park(self, frame: Frame) -> bool:
         """Keep an update until it is known whose session it is; False when none is being opened."""
-        if self._parked is None:
-            return False
-        self._parked.append(frame)
-        return True
+        if self._opening:
+            self._parked.append(frame)
+        return self._opening > 0
 
     @contextmanager
     def opening(self) -> Iterator[None]:
-        """A session of our own is being opened."""
-        outer, self._parked = self._parked, []
+        """A session of our own is being opened; two may overlap, and either end first."""
+        self._opening += 1
         try:
             yield
         finally:
-            parked, self._parked = self._parked or [], outer
+            self._opening -= 1
+            parked, self._parked = self._parked, []
             for frame in parked:
                 if not self.is_disowned(session_of(frame.message)):
                     self.relay(frame)

@@ -15,7 +15,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Final, TextIO
 
-from cyclopts import App, CycloptsError, Group, Parameter
+from cyclopts import App, CycloptsError, Group, Parameter, UnusedCliTokensError
 from rich.console import Console
 from rich.text import Text
 
@@ -28,6 +28,8 @@ from orchestrator.version import __version__
 _NAME: Final = "orchestrator"
 _UNWRITABLE: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _HELP: Final = ("--help", "-h")
+_ALONE: Final = (*_HELP, "--version")
+"""Options that stand without a command."""
 
 
 def build(*, listing: bool = False) -> App:
@@ -96,8 +98,11 @@ def _dispatch(tokens: list[str], *, plain: bool) -> int:
 def _known(name: str) -> None:
     """Refuse an unknown command here: the parser would import every command to suggest one."""
     names = [row.name for row in COMMANDS]
-    if name.startswith("-") or name in names:
+    if name in names or name in _ALONE:
         return
+    if name.startswith("-"):
+        behind = f"for example `{_NAME} {names[0]} {name[:40]}`"
+        raise Halt("usage", f"{name[:40]} goes behind a command", field="command", hint=behind)
     close = difflib.get_close_matches(name[:40], names, n=1)
     hint = f"did you mean `{_NAME} {close[0]}`?" if close else f"commands: {', '.join(names)}"
     raise Halt("usage", f"there is no command {name[:40]!r}", field="command", hint=hint)
@@ -151,6 +156,8 @@ def _usage(error: CycloptsError) -> Halt:
     if error.argument is not None:
         field = error.argument.name
     message = " ".join(str(error).split())
+    if isinstance(error, UnusedCliTokensError):
+        message = f"nothing takes {' '.join(error.unused_tokens or ())[:60]!r} here"
     return Halt("usage", message, field=field, hint=f"see `{chain} --help`")
 
 

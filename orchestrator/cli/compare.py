@@ -14,6 +14,7 @@ from orchestrator.cli.codes import Exit, Halt
 from orchestrator.cli.simulate import (
     USUAL,
     check_turns,
+    check_writable,
     progress,
     scenarios_of,
     seeds_of,
@@ -79,6 +80,7 @@ def compare(
         raise Halt(
             "usage", "1 is not allowed; 2 or more seeds show what is chance", field="--seeds"
         )
+    check_writable(html, "--html")
     check_turns(turns, worlds, output)
     total = len(worlds) * len(contenders) * len(plan)
     with progress(output, total, "comparing") as done:

@@ -66,6 +66,8 @@ def replay(
         raise Halt("unreadable_file", str(error), field="JOURNAL") from None
     if not source.counts.lines:
         raise Halt("bad_input", f"{journal}: the journal is empty", field="JOURNAL")
+    if not told.turns and not told.skipped and not source.counts.headless:
+        raise Halt("bad_input", f"{journal}: there is no recorded turn in it", field="JOURNAL")
     if output.json:
         output.data(_as_json(told, source, what_if=other is not None))
     elif other is None:

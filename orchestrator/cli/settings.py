@@ -130,7 +130,13 @@ def _praise(loaded: Loaded, named: Path | None) -> str:
 
 
 @app.command
-def schema() -> int:
-    """Print the JSON Schema (2020-12) of a settings file, for editors and other tools."""
-    print(json.dumps(document.schema(), indent=2))
+def schema(*, output: Output = _PLAIN) -> int:
+    """Print the JSON Schema (2020-12) of a settings file, for editors and other tools.
+
+    It is JSON in any case; with --json it is one line.
+    """
+    if output.json:
+        output.data(document.schema())
+    else:
+        print(json.dumps(document.schema(), indent=2))
     return Exit.OK

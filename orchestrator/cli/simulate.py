@@ -67,6 +67,7 @@ def simulate(
     loaded = chosen.load(output)
     worlds = scenarios_of(scenario)
     plan = seeds_of(seed, seeds)
+    check_writable(html, "--html")
     check_turns(turns, worlds, output)
     contender = Contender("settings", machines(loaded.settings))
     with progress(output, len(worlds) * len(plan), "simulating") as done:
@@ -153,6 +154,14 @@ def progress(output: Output, total: int, words: str) -> Iterator[Callable[[], No
     with Progress(console=output.stderr, transient=True) as bar:
         task = bar.add_task(words, total=total)
         yield lambda: bar.advance(task)
+
+
+def check_writable(file: Path | None, option: str) -> None:
+    """Say before long work that its result could not be written."""
+    if file is None or (file.parent.is_dir() and not file.is_dir()):
+        return
+    wrong = f"{file} is a folder" if file.is_dir() else f"there is no folder {file.parent}"
+    raise Halt("unreadable_file", wrong, field=option)
 
 
 def write_report(file: Path, text: str, output: Output) -> None:

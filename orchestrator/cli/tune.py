@@ -13,7 +13,7 @@ from rich.text import Text
 
 from orchestrator.cli.chosen import Chosen
 from orchestrator.cli.codes import Exit, Halt
-from orchestrator.cli.simulate import USUAL, progress, scenarios_of, seeds_of
+from orchestrator.cli.simulate import USUAL, check_writable, progress, scenarios_of, seeds_of
 from orchestrator.cli.terminal import Output, columns
 from orchestrator.settings.load import load
 from orchestrator.settings.tree import nested, values
@@ -57,7 +57,8 @@ def tune(
         What happens: a name from `simulate --list`, a TOML file, or all.  May be repeated.
         Default: outage-5m.
     budget
-        How many settings to try, from 1 to 100,000.  Default: 60.
+        How many settings to try, from 1 to 100,000; making the best ones simpler tries a few more.
+        Default: 60.
     vary
         Only turn these dials: a setting, or a table such as ladders.curve.  May be repeated.
     out
@@ -93,7 +94,9 @@ def tune(
         if not output.json:
             output.say(f"Written to {out}; try it: orchestrator compare defaults {out}")
     if stopped:
-        output.say(f"Stopped by Ctrl-C after {len(search.tried)} of {budget} settings.")
+        tried = len(search.tried)
+        words = f"{tried} of {budget} settings" if tried < budget else f"{tried} settings"
+        output.say(f"Stopped by Ctrl-C after {words}.")
         return Exit.INTERRUPTED
     return Exit.OK if best.holds else Exit.FAILED
 
@@ -116,6 +119,7 @@ def _check(budget: int, out: Path, vary: Sequence[str]) -> None:
             field="--out",
             hint="name another file with --out",
         )
+    check_writable(out, "--out")
     for path in vary:
         if not dials_under([path]):
             raise Halt(

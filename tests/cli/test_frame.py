@@ -204,6 +204,18 @@ def test_with_json_an_error_is_one_object_on_stderr(capsys, tokens):
     assert row.keys() == {"code", "message", "field", "hint"}
 
 
+@pytest.mark.parametrize(
+    ("tokens", "said"),
+    [
+        (["--no-color", "plan"], "error: --no-color goes behind a command\n"),
+        (["settings", "show", "nope", "more"], "error: nothing takes 'nope more' here\n"),
+    ],
+)
+def test_what_stands_in_the_wrong_place_is_named(capsys, tokens, said):
+    assert run(tokens) == Exit.USAGE
+    assert capsys.readouterr().err.startswith(said)
+
+
 def test_json_behind_the_double_dash_belongs_to_another_program(capsys):
     assert run(["foo", "--", "--json"]) == Exit.USAGE
     assert capsys.readouterr().err.startswith("error: ")

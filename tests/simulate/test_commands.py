@@ -88,13 +88,23 @@ def test_simulate_writes_a_report(capsys, small, tmp_path):
         (["--seeds", "0"], Exit.USAGE, "--seeds: 0 is not allowed"),
         (["--turns", "0"], Exit.USAGE, "--turns: 0 is not allowed"),
         (["--seed", "-1"], Exit.USAGE, "--seed: -1 is not allowed"),
-        (["--html", "/nonexistent/x.html", "--seeds", "1", "--turns", "20"], 2, "No such file"),
+        (["--html", "/nonexistent/x.html"], Exit.USAGE, "--html: there is no folder"),
         (["--set", "turn.max_sends=0"], Exit.USAGE, "turn.max_sends"),
     ],
 )
 def test_simulate_says_what_is_wrong(capsys, arguments, code, said):
     assert run(["simulate", *arguments]) == code
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["simulate", "--html"], ["compare", "--baseline", "none", "--html"], ["tune", "--out"]],
+)
+def test_a_result_that_cannot_be_written_is_told_before_the_work(capsys, monkeypatch, command):
+    monkeypatch.setattr("orchestrator.simulate.fleet.Fleet.__init__", None)
+    assert run([*command, "/nonexistent/result"]) == Exit.USAGE
+    assert f"error: {command[-1]}: there is no folder /nonexistent" in capsys.readouterr().err
 
 
 def test_turns_that_a_load_cannot_have_are_said(capsys):
@@ -296,3 +306,6 @@ def test_replay_of_nothing_says_so(capsys, tmp_path):
     (tmp_path / "empty.jsonl").touch()
     assert run(["replay", str(tmp_path / "empty.jsonl")]) == Exit.USAGE
     assert "the journal is empty" in capsys.readouterr().err
+    (tmp_path / "other.jsonl").write_text('{"surface": "http"}\n')
+    assert run(["replay", str(tmp_path / "other.jsonl")]) == Exit.USAGE
+    assert "there is no recorded turn in it" in capsys.readouterr().err

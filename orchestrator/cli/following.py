@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -15,7 +14,7 @@ import anyio
 from anyio import to_thread
 
 from orchestrator.cli.chosen import Chosen
-from orchestrator.settings.load import find_file
+from orchestrator.settings.load import Loaded, find_file
 from orchestrator.settings.model import Settings
 from orchestrator.settings.reload import Reloader
 
@@ -30,28 +29,35 @@ class Counts(Protocol):
 
 async def follow(
     chosen: Chosen,
+    loaded: Loaded,
     counts: Counts,
     say: Callable[[str], None],
     put_in_force: Callable[[Settings], None],
 ) -> None:
     """Put what changes in the settings file in force, until cancelled.
 
-    Turns that run keep what they began with.  A file that cannot be used changes nothing; `say`
-    gets one sentence for each change of the file.  What `metrics` counts by stays as it was.
+    `loaded` is what is in force now.  Turns that run keep what they began with.  A file that cannot
+    be used changes nothing; `say` gets a sentence about each news.  What `metrics` counts by stays
+    as it was.
     """
-    seen = await _look(chosen)
-    reloader = await to_thread.run_sync(partial(Reloader, chosen.settings, flags=chosen.flags))
+    reloader = Reloader(chosen.settings, flags=chosen.flags, start=loaded)
+    problems = loaded.problems
+    seen: object = None  # the file may have changed since it was read
+    before = await _look(chosen)
     while True:
         await anyio.sleep(LOOK_EVERY_S)
         now = await _look(chosen)
-        if now == seen:
+        settled, before = now == before, now  # a file that is being written is left alone
+        if not settled or now == seen:
             continue
         seen = now
         done = await to_thread.run_sync(reloader.reload)
         counts.settings_loaded(ok=done.ok)
         if done.changed:
             put_in_force(done.settings)
-        say(str(done))
+        if done.changed or done.problems != problems:
+            say(str(done))
+        problems = done.problems
 
 
 async def _look(chosen: Chosen) -> tuple[object, ...]:

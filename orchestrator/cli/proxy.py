@@ -94,7 +94,7 @@ def proxy(
             notices=notices,
             write=write,
             observers=observers,
-            beside=partial(follow, chosen, counted, write),
+            beside=partial(follow, chosen, loaded, counted, write),
         )
         run_async(_main, setup, noise, listener, counted)
     return Exit.OK

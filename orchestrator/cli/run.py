@@ -85,7 +85,7 @@ def run(
         raise Halt(code, str(error), field="COMMAND") from None
     listener = listening(listen) if listen else None
     plan = Plan(resolved, prompt, session, allow_tools=allow_tools)
-    return run_async(_Run(plan, chosen, output, listener).main, loaded)
+    return run_async(_Run(plan, chosen, loaded, output, listener).main)
 
 
 @frozen
@@ -102,22 +102,23 @@ class Plan:
 class _Run:
     plan: Plan
     chosen: Chosen
+    loaded: Loaded
     output: Output
     listener: Listener | None
     _turn: Turn | None = None
     _ended_by: signal.Signals | None = None
     """The signal that ended everything."""
 
-    async def main(self, loaded: Loaded) -> int:
+    async def main(self) -> int:
         """Run the whole conversation; answer the exit code."""
         code: int = Exit.INTERRUPTED
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._mind_signals, tasks.cancel_scope)
             async with hosted(
                 self.plan.command,
-                loaded.settings,
+                self.loaded.settings,
                 listener=self.listener,
-                settings_ok=loaded.ok,
+                settings_ok=self.loaded.ok,
                 allow_tools=self.plan.allow_tools,
                 load=self.plan.session,
             ) as host:
@@ -148,7 +149,8 @@ class _Run:
         code: int = Exit.OK
         async with anyio.create_task_group() as tasks:
             conversation = Conversation(self.output, tasks)
-            tasks.start_soon(follow, self.chosen, host.metrics, self.output.note, host.put_in_force)
+            told = (host.metrics, self.output.note, host.put_in_force)
+            tasks.start_soon(follow, self.chosen, self.loaded, *told)
             async for prompt in self._prompts():
                 outcome = await self._one(host, conversation, prompt)
                 code = self._code(outcome)

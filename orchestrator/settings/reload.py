@@ -50,12 +50,14 @@ class Reloader:
     """For the gauge `config_last_reload_successful`; the start counts."""
     last_success_at: float | None = field(init=False)
     """POSIX seconds, for `config_last_reload_success_timestamp_seconds`."""
+    start: Loaded | None = field(default=None, kw_only=True)
+    """What was read already; None reads at once."""
     _wall_clock: Callable[[], float] = field(default=time.time, kw_only=True)
     _strict: bool = field(default=False, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         """Raise SettingsError with `strict`; else start with the defaults when it must be."""
-        self.loaded = self._read(strict=self._strict)
+        self.loaded = self._read(strict=self._strict) if self.start is None else self.start
         self.last_ok = self.loaded.ok
         self.last_success_at = self._wall_clock() if self.last_ok else None
 

@@ -16,6 +16,7 @@ from orchestrator.cli import following
 from orchestrator.cli.chosen import Chosen
 from orchestrator.cli.following import follow
 from orchestrator.metrics import MetricsObserver
+from orchestrator.settings.load import load
 
 GOOD = "[ladders]\ntransient_retries = 5\n"
 BETTER = "[ladders]\ntransient_retries = 6\n"
@@ -43,7 +44,7 @@ async def test_a_file_that_changes_is_put_in_force_and_a_bad_one_changes_nothing
     file, metrics, said, used = tmp_path / "mine.toml", MetricsObserver(), [], []
     file.write_text(GOOD)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(follow, Chosen(file), metrics, said.append, used.append)
+        tasks.start_soon(follow, Chosen(file), load(file), metrics, said.append, used.append)
         await anyio.sleep(0.1)
         assert (said, used) == ([], [])
         file.write_text(BAD)
@@ -63,13 +64,43 @@ async def test_a_file_that_changes_is_put_in_force_and_a_bad_one_changes_nothing
 
 
 @pytest.mark.anyio
+async def test_what_changed_before_anybody_looked_is_put_in_force_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(following, "LOOK_EVERY_S", 0.01)
+    file, said, used = tmp_path / "mine.toml", [], []
+    file.write_text(GOOD)
+    loaded = load(file)
+    file.write_text(BETTER)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(follow, Chosen(file), loaded, MetricsObserver(), said.append, used.append)
+        await until(lambda: used)
+        tasks.cancel_scope.cancel()
+    assert [settings.ladders.transient_retries for settings in used] == [6]
+
+
+@pytest.mark.anyio
+async def test_a_bad_file_of_the_start_is_not_told_of_twice(tmp_path, monkeypatch):
+    monkeypatch.setattr(following, "LOOK_EVERY_S", 0.01)
+    file, metrics, said, used = tmp_path / "mine.toml", MetricsObserver(), [], []
+    file.write_text(BAD)
+    loaded = load(file, strict=False)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(follow, Chosen(file), loaded, metrics, said.append, used.append)
+        await until(lambda: reload_ok(metrics) == 0.0)
+        assert (said, used) == ([], [])
+        file.write_text(GOOD)
+        await until(lambda: used)
+        await until(lambda: said == ["settings changed: ladders.transient_retries"])
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.anyio
 async def test_a_file_of_the_user_is_found_when_it_appears(tmp_path, monkeypatch):
     monkeypatch.setattr(following, "LOOK_EVERY_S", 0.01)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.delenv("ORCHESTRATOR_SETTINGS", raising=False)
     said, used = [], []
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(follow, Chosen(), MetricsObserver(), said.append, used.append)
+        tasks.start_soon(follow, Chosen(), load(), MetricsObserver(), said.append, used.append)
         await anyio.sleep(0.1)
         (tmp_path / "orchestrator").mkdir()
         (tmp_path / "orchestrator" / "settings.toml").write_text(GOOD)

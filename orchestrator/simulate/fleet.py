@@ -28,7 +28,7 @@ from orchestrator.simulate.tally import (
     Strip,
     Tally,
 )
-from orchestrator.simulate.world import Arrival, Use, World, arrivals, chance, scaled
+from orchestrator.simulate.world import Arrival, Conversation, Use, World, arrivals, chance, scaled
 
 _LATE: Final = 0.75
 """From this share of a scenario on it is asked whether an outage has been got over."""
@@ -114,19 +114,17 @@ class Fleet:
 
     def play(self) -> Tally:
         """Play all turns to their end."""
-        loop, player = self.loop, self.player
-        load = self.tally.load
-        starts, whole, bin_of = load.turns, self.tally.whole, load.bin
-        for turn in arrivals(self.scenario, self.seed, player.make):
-            now = turn.at
-            loop.run(now)
-            whole.turns += 1
-            starts[bin_of(now)] += 1
-            if self._outage is not None:
-                stretch = self._stretch(now)
-                if stretch is not None:
-                    stretch.turns += 1
-            player.begin(turn, now)
+        loop, world, begin = self.loop, self.world, self._begin
+        several = bool(world.conversations)
+        for turn in arrivals(self.scenario, self.seed, self.player.make):
+            loop.run(turn.at)
+            if several:
+                conversation = world.join(turn)
+                if conversation.running:
+                    conversation.later.append(turn)
+                    continue
+                conversation.running = True
+            begin(turn, None, turn.at)
         loop.run()
         return self.tally
 
@@ -136,16 +134,16 @@ class Fleet:
         """Let the provider have the turn's next attempt."""
         turn.sends = number = turn.sends + 1
         turn.sent_at = now
-        tally = self.tally
-        tally.whole.calls += 1
-        tally.load.calls[tally.load.bin(now)] += 1
-        if self._outage is not None:
-            stretch = self._stretch(now)
-            if stretch is not None:
-                stretch.calls += 1
+        self._called(now)
         turn.mark(now, Sign.SENT, str(number))
         after_s, fault = self.world.answer(turn, number, now, model)
         self.loop.at(now + after_s, self._attempt_ends, turn, fault)
+
+    def canary(self, turn: Playing, number: int, now: float, model: str) -> tuple[float, bool]:
+        """Let the provider have a short prompt in a fresh session: its time, and if it lands."""
+        self._called(now)
+        after_s, fault = self.world.canary(turn, number, now, model)
+        return after_s, fault is None
 
     def told(self, turn: Playing, now: float) -> None:
         """The user of a failing turn reads something new."""
@@ -163,6 +161,8 @@ class Fleet:
             tally.late.landed += result in LANDED
         if self._watch is not None:
             self._watch(Ended(turn, result, now))
+        if turn.conversation is not None:
+            self._go_on(turn.conversation, now)
         if turn.first_failure_at is None:
             if result is Result.LANDED_CLEAN:
                 tally.load.landed[tally.load.bin(now)] += 1
@@ -180,6 +180,32 @@ class Fleet:
         self.end(turn, result, now)
 
     # The fleet's own ------------------------------------------------------------------------------
+
+    def _begin(self, turn: Playing, _: None, now: float) -> None:
+        turn.at = now
+        tally = self.tally
+        tally.whole.turns += 1
+        tally.load.turns[tally.load.bin(now)] += 1
+        if self._outage is not None:
+            stretch = self._stretch(now)
+            if stretch is not None:
+                stretch.turns += 1
+        self.player.begin(turn, now)
+
+    def _called(self, now: float) -> None:
+        tally = self.tally
+        tally.whole.calls += 1
+        tally.load.calls[tally.load.bin(now)] += 1
+        if self._outage is not None:
+            stretch = self._stretch(now)
+            if stretch is not None:
+                stretch.calls += 1
+
+    def _go_on(self, conversation: Conversation, now: float) -> None:
+        """Begin the turn that waited for this conversation's last one."""
+        conversation.running = bool(conversation.later)
+        if conversation.running:
+            self.loop.at(now, self._begin, conversation.later.popleft())
 
     def _attempt_over(self, turn: Playing, fault: Fault | None, now: float) -> None:
         if turn.over:

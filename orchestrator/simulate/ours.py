@@ -53,13 +53,16 @@ from orchestrator.turn.events import (
 )
 from orchestrator.turn.incidents import TurnIds
 from orchestrator.turn.machine import TurnMachine
+from orchestrator.turn.state import FRESH
 from orchestrator.turn.table import TABLE
 
 Effects = tuple[Effect, ...]
 
 _NOTHING: Final[Effects] = ()
 _IDS: Final = TurnIds("turn", "session", "epoch")
-"""All turns share them: each is a session of its own, and nobody reads its records."""
+"""All turns share them: nobody reads their records."""
+_NEW_HISTORY: Final = frozenset({Step.DISCARD, Step.DEDICATED})
+"""Steps behind which nothing is left of what broke a conversation."""
 _BUDGETED: Final = frozenset(row.family for row in TABLE if row.budgeted)
 _RESULTS: Final = {
     How.FAILED: Result.FAILED,
@@ -110,8 +113,14 @@ class Machines:
     # What the fleet tells -------------------------------------------------------------------------
 
     def begin(self, turn: Any, now: float) -> None:
-        turn.machine = TurnMachine(self._settings, _IDS)
+        conversation = turn.conversation
         turn.live = self._live
+        if conversation is None:
+            turn.machine = TurnMachine(self._settings, _IDS)
+        else:
+            turn.machine = TurnMachine(self._settings, _IDS, session=conversation.kept or FRESH)
+            if conversation.model:
+                turn.live = evolve(self._live, model=conversation.model)
         self._tell(turn, Started(now, self._look(turn, now), self._facts), now)
 
     def attempt_ended(self, turn: Any, fault: Fault | None, now: float) -> None:
@@ -153,7 +162,7 @@ class Machines:
                 effects = do[type(effect)](turn, effect, now)
 
     def _dispatch(self, turn: MachineTurn, _: Dispatch, now: float) -> Effects:
-        """Its place in line comes at once: each turn is a session of its own."""
+        """Its place in line comes at once: people wait for the answer before."""
         return self._answer(turn, Began(now, self._look(turn, now)))
 
     def _send(self, turn: MachineTurn, send: Send, now: float) -> Effects:
@@ -173,20 +182,29 @@ class Machines:
 
     def _recover(self, turn: MachineTurn, recover: Recover, now: float) -> Effects:
         turn.mark(now, Sign.RECOVERS, recover.step)
-        takes_s = self._fleet.scenario.recovering.takes_s
-        self._fleet.loop.at(now + takes_s, self._recovered, turn, recover)
+        turn.steps += 1
+        fleet, recovering = self._fleet, self._fleet.scenario.recovering
+        takes_s, ok = recovering.takes_s, chance(turn.seed, Use.STEP, turn.steps) < recovering.works
+        if recover.step is Step.CANARY:
+            takes_s, ok = fleet.canary(turn, turn.steps, now, turn.live.model)
+            timeout_s = self._settings.recoveries.canary_timeout_s
+            takes_s, ok = min(takes_s, timeout_s), ok and takes_s < timeout_s
+        fleet.loop.at(now + takes_s, self._recovered, turn, (recover, ok))
         return _NOTHING
 
-    def _recovered(self, turn: MachineTurn, recover: Recover, now: float) -> None:
+    def _recovered(self, turn: MachineTurn, done: tuple[Recover, bool], now: float) -> None:
         if turn.over:
             return
-        turn.steps += 1
-        works = self._fleet.scenario.recovering.works
-        ok = chance(turn.seed, Use.STEP, turn.steps) < works
+        recover, ok = done
         live = self._look(turn, now)
+        conversation = turn.conversation
         if ok and recover.step is Step.SWAP:
             live = turn.live = evolve(live, model=recover.target)
-        turn.recovered = turn.recovered or ok
+            if conversation is not None:
+                conversation.model = recover.target
+        if ok and conversation is not None and recover.step in _NEW_HISTORY:
+            conversation.poison = None
+        turn.recovered = turn.recovered or (ok and recover.step is not Step.CANARY)
         event = Recovered(now, live, recover.step, ok, recover.target, self._luck(turn))
         self._tell(turn, event, now)
 
@@ -220,6 +238,8 @@ class Machines:
         return _NOTHING
 
     def _end(self, turn: MachineTurn, end: End, now: float) -> Effects:
+        if turn.conversation is not None:
+            turn.conversation.kept = end.session
         if end.outcome is How.LANDED:
             if self._bucket is not None:
                 self._bucket.landed(now)

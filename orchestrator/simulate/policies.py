@@ -251,6 +251,8 @@ class Policies:
         self._policy = policy
 
     def begin(self, turn: Any, now: float) -> None:
+        if turn.conversation is not None:
+            turn.broken = turn.conversation.kept  # what nobody rebuilt is still broken
         self._fleet.send(turn, now)
 
     def attempt_ended(self, turn: Any, fault: Fault | None, now: float) -> None:
@@ -260,8 +262,11 @@ class Policies:
             fleet.landed(turn, now)
             return
         verdict = fleet.world.verdict(fault, now)
-        if verdict.structural or verdict.recovery not in {None, Recovery.BUSY}:
+        lost = verdict.recovery not in {None, Recovery.BUSY}
+        if verdict.structural or lost:
             turn.broken = fault
+        if lost and turn.conversation is not None:
+            turn.conversation.kept = fault
         wait_s = self._wait(turn, fault, verdict, now)
         if wait_s is None:
             fleet.end(turn, Result.FAILED, now)

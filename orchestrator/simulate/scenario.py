@@ -50,6 +50,8 @@ class Fault:
     """Moment of the scenario at which a spent limit is refilled."""
     after_output: bool = _rule(YesNo(), default=False)
     """It strikes when text was already shown."""
+    poisons: bool = _rule(YesNo(), default=False)
+    """It stays in the conversation: all later attempts fail so too, until a new native session."""
     delay_s: float = _rule(_MOMENT, 0.2)
     """From the send to the failure."""
 
@@ -183,7 +185,12 @@ class Scenario:
     title: str = _rule(Text(120), "")
     """What happens, in one sentence."""
     rate_per_s: float = _rule(Number(0.001, 100_000), 2.0)
-    """Turns that start each second, as a Poisson process; each is a session of its own."""
+    """Turns that start each second, as a Poisson process."""
+    turns_per_session: int = _rule(Whole(1, 10_000), 1)
+    """Turns of one conversation, spread over the whole time; what a session keeps goes along.
+
+    People wait for an answer before they write again.
+    """
     surges: tuple[Surge, ...] = ()
     duration_s: float = _rule(Seconds(1), 3600.0)
     """Turns start within this time; those that run at its end are played to theirs."""
@@ -219,6 +226,14 @@ class Scenario:
     def peak_per_s(self) -> float:
         """The most turns that start each second."""
         return max([self.rate_per_s, *(surge.peak for surge in self.surges)])
+
+    @property
+    def conversations(self) -> int:
+        """Conversations at a time; 0 where no turn knows of another, nor of its own past."""
+        poisons = any(fault.poisons for phase in self.phases for fault in phase.faults)
+        if self.turns_per_session == 1 and not poisons:
+            return 0
+        return max(1, round(self.expected_turns() / self.turns_per_session))
 
     def phase(self, now: float) -> Phase | None:
         """What the provider does at `now`; None while it is healthy."""

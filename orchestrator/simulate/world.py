@@ -12,6 +12,7 @@ from __future__ import annotations
 import heapq
 import math
 import random
+from collections import deque
 from collections.abc import Callable, Iterator
 from enum import IntEnum
 from typing import Any, Final, TypeVar
@@ -53,6 +54,21 @@ def chance(seed: int, use: Use, number: int = 0) -> float:
 
 
 @define(eq=False)
+class Conversation:
+    """What outlives a turn."""
+
+    poison: Fault | None = None
+    """What every attempt fails with, until something makes a new native session."""
+    model: str = ""
+    """What a fallback swapped to; empty for the scenario's own."""
+    kept: Any = None
+    """What the player keeps of it."""
+    running: bool = False
+    later: deque[Any] = field(factory=deque)
+    """Turns that start when the one before them has ended."""
+
+
+@define(eq=False)
 class Arrival:
     """One turn that starts, and its luck."""
 
@@ -64,6 +80,8 @@ class Arrival:
     """Draws in [0, 1) for the first attempt."""
     seed: int
     """Of everything else that chance decides about it."""
+    conversation: Conversation | None = None
+    """None where nothing outlives a turn."""
 
 
 def arrivals(
@@ -102,6 +120,7 @@ class World:
     """The provider's side of a scenario while it is being played."""
 
     scenario: Scenario
+    conversations: list[Conversation] = field(factory=list, init=False)
     works_until: list[float] = field(factory=list, init=False)
     """When each call that a provider with limited capacity works on is done: a heap."""
     _tokens: float = field(default=0.0, init=False)
@@ -113,6 +132,7 @@ class World:
 
     def __attrs_post_init__(self) -> None:
         scenario = self.scenario
+        self.conversations = [Conversation() for _ in range(scenario.conversations)]
         self._troubled = bool(scenario.phases or scenario.throttle or scenario.capacity)
         if scenario.capacity is not None:
             timeout_s = scenario.capacity.timeout_s
@@ -120,6 +140,11 @@ class World:
         if scenario.throttle is not None:
             self._tokens = scenario.throttle.burst
             self._refused = Fault(Kind.RATE_LIMITED, hint_s=scenario.throttle.hint_s)
+
+    def join(self, turn: Arrival) -> Conversation:
+        """Let a turn be its conversation's next one, where there are any: one after another."""
+        turn.conversation = known = self.conversations[turn.index % len(self.conversations)]
+        return known
 
     def answer(self, turn: Arrival, number: int, now: float, model: str = "") -> Answer:
         """How attempt `number` (from 1), sent at `now`, will end."""
@@ -130,6 +155,13 @@ class World:
         latency = turn.latency if number == 1 else chance(turn.seed, Use.LATENCY, number)
         scenario = self.scenario
         return scenario.first_text_s - math.log(1.0 - latency) * scenario.latency_s, None
+
+    def canary(self, turn: Arrival, number: int, now: float, model: str = "") -> Answer:
+        """How a short prompt in a fresh session of the same model will end."""
+        known, turn.conversation = turn.conversation, None
+        answer = self.answer(turn, -number, now, model)
+        turn.conversation = known
+        return answer
 
     def verdict(self, fault: Fault, now: float) -> Verdict:
         """What a classifier would say of the fault; one object for each, where time is no part."""
@@ -149,10 +181,15 @@ class World:
         return len(self.works_until)
 
     def _trouble(self, turn: Arrival, number: int, now: float, model: str) -> Answer | None:
+        conversation = turn.conversation
+        if conversation is not None and conversation.poison is not None:
+            return conversation.poison.delay_s, conversation.poison
         if self.scenario.phases and model not in self.scenario.healthy_models:
             fate = turn.fate if number == 1 else chance(turn.seed, Use.FATE, number)
             fault = self._fault(fate, now)
             if fault is not None:
+                if fault.poisons and conversation is not None:
+                    conversation.poison = fault
                 return fault.delay_s, fault
         if self._refused is not None and not self._lets_through(now):
             return self._refused.delay_s, self._refused

@@ -21,7 +21,7 @@ from orchestrator.simulate.reading import load
 from orchestrator.simulate.tally import LANDED, Result
 from orchestrator.simulate.world import Arrival, Use, World, arrivals, chance, scaled
 from orchestrator.turn.effects import How, NoteCode
-from orchestrator.turn.events import StopReason
+from orchestrator.turn.events import Step, StopReason
 
 TURNS = 1000
 SEED = 11
@@ -55,12 +55,22 @@ class WorldAgent:
         return self.world.verdict(fault, trio.current_time())
 
     async def recover(self, recover):
-        await trio.sleep(self.world.scenario.recovering.takes_s)
         self.steps += 1
+        if recover.step is Step.CANARY:
+            return await self.canary()
+        await trio.sleep(self.world.scenario.recovering.takes_s)
         ok = chance(self.turn.seed, Use.STEP, self.steps) < self.world.scenario.recovering.works
         if ok and recover.target:
             self.model = recover.target
+        if ok and recover.step is Step.DISCARD and self.turn.conversation is not None:
+            self.turn.conversation.poison = None
         return RecoveryResult(ok=ok, detail=recover.target)
+
+    async def canary(self):
+        now = trio.current_time()
+        after_s, fault = self.world.canary(self.turn, self.steps, now, self.model)
+        await trio.sleep(after_s)
+        return RecoveryResult(ok=fault is None)
 
 
 def result_of(outcome):
@@ -71,10 +81,17 @@ def result_of(outcome):
     return Result(outcome.how.value)
 
 
-async def one_turn(orchestrator, world, arrival, seen, nursery):
-    await trio.sleep_until(arrival.at)
+async def one_session(orchestrator, world, arrivals_, seen, nursery):
+    """Its turns, one behind another: people wait for the answer before."""
+    for arrival in arrivals_:
+        if arrival.at > trio.current_time():
+            await trio.sleep_until(arrival.at)
+        await one_turn(orchestrator, world, arrival, seen, nursery, number=arrivals_[0].index)
+
+
+async def one_turn(orchestrator, world, arrival, seen, nursery, *, number):
     agent = WorldAgent(world, arrival, world.scenario.model)
-    session = orchestrator.session(f"chat-{arrival.index}", agent, provider="anthropic")
+    session = orchestrator.session(f"chat-{number}", agent, provider="anthropic")
     session.update(model=world.scenario.model)
     session.update(served=(world.scenario.model, *world.scenario.served))
     lucks = iter(range(1, 10_000))
@@ -106,8 +123,12 @@ def by_the_runner(scenario, settings):
 
     async def main():
         async with Orchestrator(settings) as orchestrator, trio.open_nursery() as nursery:
+            sessions = {}
             for arrival in arrivals(scenario, SEED, Arrival):
-                nursery.start_soon(one_turn, orchestrator, world, arrival, seen, nursery)
+                whose = world.join(arrival) if world.conversations else arrival
+                sessions.setdefault(id(whose), []).append(arrival)
+            for turns in sessions.values():
+                nursery.start_soon(one_session, orchestrator, world, turns, seen, nursery)
 
     trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
     return seen
@@ -148,6 +169,15 @@ WORLDS = {
             healthy_models=("spare",),
         ),
         Settings(recoveries=Recoveries(fallback_models=("spare",))),
+    ),
+    "poisoned conversations": (about_a_thousand("poisoned"), Settings()),
+    "an outage over whole conversations": (
+        evolve(about_a_thousand("outage-5m"), turns_per_session=10),
+        Settings(),
+    ),
+    "conversations with an agent that dies": (
+        evolve(about_a_thousand("crash-loop"), turns_per_session=10),
+        Settings(),
     ),
     "budget": (about_a_thousand("brown-out"), Settings(budget=Budget(enabled=True))),
     "throttle": (evolve(load("throttle"), duration_s=480), Settings()),

@@ -1,5 +1,7 @@
 """The fleet: the same turns for everybody, the load as it is, and what a run adds up to."""
 
+from itertools import pairwise
+
 import pytest
 from attrs import evolve
 
@@ -111,6 +113,43 @@ def test_a_turn_that_fails_all_the_time_is_sent_as_often_as_its_ladder_allows():
     tally, _ = one(scenario)
     assert tally.whole.amplification == 4
     assert tally.results[Result.FAILED] == tally.turns
+
+
+POISON = Phase(0, 30, faults=(Fault(Kind.SERVER_ERROR, poisons=True),))
+ONE_CONVERSATION = Scenario("x", rate_per_s=0.2, duration_s=300, turns_per_session=1000)
+
+
+def test_a_conversation_keeps_what_broke_it_until_its_history_is_discarded():
+    tally, ended = one(evolve(ONE_CONVERSATION, phases=(POISON,)))
+    assert [e.result for e in list(ended.values())[:2]] == [
+        Result.FAILED,  # its ladder is used up: once may be chance
+        Result.LANDED_AFTER_RECOVERY,  # twice in a row, and a fresh session answers
+    ]
+    assert tally.results[Result.FAILED] == 1
+
+
+def test_who_discards_no_history_never_lands_in_it_again():
+    tally = play(evolve(ONE_CONVERSATION, phases=(POISON,)), policy("grpc"))
+    assert (tally.turns > 30, tally.landed) == (True, 0)
+
+
+def test_people_wait_for_an_answer_before_they_write_again():
+    scenario = Scenario(
+        "x", rate_per_s=1, duration_s=60, turns_per_session=30, latency_s=0, first_text_s=5
+    )
+    _, ended = one(scenario)
+    for conversation in (0, 1):
+        turns = [e for index, e in sorted(ended.items()) if index % 2 == conversation]
+        assert len(turns) > 20
+        assert all(before.at <= after.turn.at for before, after in pairwise(turns))
+        assert any(before.at == after.turn.at for before, after in pairwise(turns))
+
+
+def test_a_canary_is_a_call_and_fails_while_everything_does():
+    tally, _ = one(evolve(ONE_CONVERSATION, phases=always(Kind.SERVER_ERROR)))
+    assert tally.landed == 0
+    # Four sends for each turn, and one canary from the second turn on.
+    assert tally.whole.calls == 4 * tally.turns + (tally.turns - 1)
 
 
 def test_a_blip_is_ridden_out_and_costs_what_the_curve_says():

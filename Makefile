@@ -42,6 +42,7 @@ bench: $(STAMP)
 	$(BIN)/python -m tests.bench
 
 test-agents: $(STAMP)
+	$(BIN)/python -m tests.agents.install
 	$(BIN)/pytest -q -m agents tests/agents
 
 test-dashboards: $(STAMP)

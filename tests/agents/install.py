@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from attrs import frozen
@@ -28,6 +29,9 @@ PACKAGES = {
 }
 _ARCHITECTURES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}
 _PATIENCE_S = 900
+_TRIES = 3
+"""A registry may fail to serve one of some hundred downloads; those it served are cached by npm."""
+_PAUSE_S = 5
 
 
 class NotInstalledError(Exception):
@@ -102,15 +106,14 @@ def install(environ=os.environ):
     return Installed(folder)
 
 
-def _install_into(folder, npm, text):
-    """Install beside the folder and move it there whole: half an install is never found."""
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix="half-") as half:
-        (Path(half) / "package.json").write_text(text)
-        command = [npm, "install", "--ignore-scripts", "--no-audit", "--no-fund"]
+def _npm_install(npm, folder):
+    """Let npm install what the manifest in this folder names."""
+    command = [npm, "install", "--ignore-scripts", "--no-audit", "--no-fund"]
+    for number in range(1, _TRIES + 1):
         try:
             ran = subprocess.run(
                 command,
-                cwd=half,
+                cwd=folder,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
@@ -120,9 +123,20 @@ def _install_into(folder, npm, text):
         except subprocess.TimeoutExpired:
             late = f"npm install did not end within {_PATIENCE_S} s; run this again"
             raise NotInstalledError(late) from None
-        if ran.returncode != 0:
-            tail = ran.stderr.strip()[-1500:]
-            raise NotInstalledError(f"npm install ended with {ran.returncode}:\n{tail}")
+        if ran.returncode == 0:
+            return
+        if number < _TRIES:
+            time.sleep(_PAUSE_S)
+    tail = ran.stderr.strip()[-1500:]
+    text = f"npm install ended with {ran.returncode}, {_TRIES} times; the last time:\n{tail}"
+    raise NotInstalledError(text)
+
+
+def _install_into(folder, npm, text):
+    """Install beside the folder and move it there whole: half an install is never found."""
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix="half-") as half:
+        (Path(half) / "package.json").write_text(text)
+        _npm_install(npm, half)
         Installed(Path(half)).of(node_package(), "bin", "node")
         whole = Path(half) / "whole"
         whole.mkdir()
@@ -136,4 +150,7 @@ def _install_into(folder, npm, text):
 
 
 if __name__ == "__main__":
-    print(install().folder)  # noqa: T201 - it is a command
+    try:
+        print(install().folder)  # noqa: T201 - it is a command
+    except NotInstalledError as error:
+        sys.exit(str(error))

@@ -1,4 +1,5 @@
 import json
+import os
 
 import pytest
 
@@ -9,6 +10,7 @@ from tests.agents.install import (
     cache_folder,
     install,
     manifest,
+    node_package,
 )
 
 
@@ -17,15 +19,36 @@ def test_where_npm_is_missing_the_install_says_so(tmp_path):
         install({"PATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)})
 
 
-def test_an_install_that_fails_says_why_and_leaves_nothing(tmp_path):
-    for name in ("node", "npm"):
-        program = tmp_path / name
-        program.write_text("#!/bin/sh\necho no space left >&2\nexit 3\n")
-        program.chmod(0o755)
-    cache = tmp_path / "cache"
-    with pytest.raises(NotInstalledError, match="ended with 3:\nno space left"):
-        install({"PATH": str(tmp_path), "XDG_CACHE_HOME": str(cache)})
-    assert list((cache / "turn-orchestrator" / "agents").iterdir()) == []
+@pytest.fixture
+def with_npm(tmp_path, monkeypatch):
+    """Install with a shell script in npm's place; gives the cache."""
+    monkeypatch.setattr("tests.agents.install._PAUSE_S", 0)
+
+    def run(script):
+        for name in ("node", "npm"):
+            program = tmp_path / name
+            program.write_text(f"#!/bin/sh\n{script}\n")
+            program.chmod(0o755)
+        path = f"{tmp_path}:{os.defpath}"
+        return install({"PATH": path, "XDG_CACHE_HOME": str(tmp_path / "cache")})
+
+    return run
+
+
+def test_an_install_that_fails_says_why_and_leaves_nothing(with_npm, tmp_path):
+    with pytest.raises(NotInstalledError, match=r"ended with 3, 3 times.*:\nno space left"):
+        with_npm(f"echo x >> {tmp_path}/tries; echo no space left >&2; exit 3")
+    assert (tmp_path / "tries").read_text() == "x\n" * 3
+    assert list((tmp_path / "cache" / "turn-orchestrator" / "agents").iterdir()) == []
+
+
+def test_a_download_that_fails_once_is_tried_again(with_npm, tmp_path):
+    node = f"node_modules/{node_package()}/bin"
+    installed = with_npm(
+        f"test -e {tmp_path}/failed || {{ touch {tmp_path}/failed; exit 1; }}\n"
+        f"mkdir -p {node}; touch {node}/node package-lock.json"
+    )
+    assert installed.node.exists()
 
 
 def test_every_version_is_pinned_exactly():

@@ -17,6 +17,8 @@ from attrs import define, evolve, field, frozen
 from orchestrator.failure.kinds import KINDS, Clears, Kind
 from orchestrator.incident.record import Record
 
+_REMEMBERED: Final = 256
+"""Ended incidents whose revisions are still known; an older one is revised by nobody."""
 _BY_NEXT_ATTEMPT: Final = frozenset({Clears.NEXT_ATTEMPT})
 _BY_REAL_ANSWER: Final = frozenset({Clears.NEXT_ATTEMPT, Clears.REAL_ANSWER, Clears.SIGN_IN})
 
@@ -101,7 +103,7 @@ class Ledger:
             return
         if record.id == self.next_session_error_id():
             self._session_errors += 1
-        self._revisions[record.id] = record.revision
+        self._remember(record.id, record.revision)
         if KINDS[kind].is_failure:
             self._active[record.id] = Active(record, kind)
 
@@ -149,6 +151,13 @@ class Ledger:
             seen = mark is None or mark.get(id_) == active.record.revision
             if active.clears in policies and seen and not (own and _is_of(id_, own)):
                 del self._active[id_]
+
+    def _remember(self, id_: str, revision: int) -> None:
+        """Keep a revision; of what is not active only the newest ones."""
+        self._revisions.pop(id_, None)
+        self._revisions[id_] = revision
+        if len(self._revisions) - len(self._active) > _REMEMBERED:
+            del self._revisions[next(old for old in self._revisions if old not in self._active)]
 
 
 def _is_of(incident_id: str, turn_id: str) -> bool:

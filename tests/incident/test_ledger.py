@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from orchestrator.failure.kinds import KINDS, Category, Clears, Kind
 from orchestrator.incident.ledger import (
+    NOTHING_ACTIVE,
     Ledger,
     notice_id,
     session_error_id,
@@ -147,6 +148,16 @@ def test_clearing_forgets_no_revision():
     kept = ledger(("turn:error", Kind.OVERLOADED))
     kept.landed(kept.mark(), "turn")
     assert kept.restamp(record()).revision == 2
+
+
+def test_of_very_many_ended_incidents_the_oldest_are_forgotten_and_active_ones_never():
+    kept = ledger(("quota", Kind.USAGE_LIMIT))
+    for number in range(300):
+        kept.delivered(kept.restamp(record(f"turn-{number}:error")), Kind.OVERLOADED)
+        kept.landed(NOTHING_ACTIVE, f"turn-{number}")
+    revisions = [kept.restamp(record(f"turn-{number}:error")).revision for number in range(300)]
+    assert revisions == [1] * 44 + [2] * 256
+    assert kept.restamp(record("quota")).revision == 2
 
 
 def test_a_quota_stays_active_through_a_local_command_until_a_real_answer():

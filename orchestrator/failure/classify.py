@@ -1,24 +1,23 @@
 """From a raw failure to a verdict.  Pure, total, and linear in the input.
 
-Theory of operation.  A failure is opened once into sentences and facts (`unwrap`, `view`).  Exits
-and typed records have short tables of their own (`exits`, `typed`); everything else, and what those
-leave open, goes through the ordered walk over the rules (`walk`).  What was found is then worded.
+Theory of operation.  A failure is opened once into sentences and facts (`unwrap`, `view`).  The
+first rule in the contract's order that has an opinion decides (`decide`, `walk`), and what was
+found is worded (`wording`).
+
+All of that loads at the first failure, or by `warm`: a program whose turns all land never does.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from orchestrator.failure.exits import find_exit
-from orchestrator.failure.kinds import Kind
-from orchestrator.failure.raw import RawFailure, Surface
-from orchestrator.failure.rule import RuleSet, compile_set
-from orchestrator.failure.speakers import speaker_named
-from orchestrator.failure.typed import find_typed
+from orchestrator.failure.raw import RawFailure
 from orchestrator.failure.verdict import Context, Verdict
-from orchestrator.failure.view import View, open_failure
-from orchestrator.failure.walk import Finding, walk
+
+if TYPE_CHECKING:
+    from orchestrator.failure.rule import RuleSet
 
 _NO_CONTEXT: Final = Context()
 
@@ -31,30 +30,14 @@ def classify(
     rules: RuleSet | None = None,
 ) -> Verdict:
     """Understand one failure.  Never raises, whatever arrived."""
-    from orchestrator.failure.wording import worded  # noqa: PLC0415 - loaded at the first failure
-
-    view = open_failure(raw, speaker_named(speaker), context)
-    return worded(view, find(view, rules or built_in()))
+    return _decide()(raw, speaker, context, rules)
 
 
 @cache
-def built_in() -> RuleSet:
-    """The rules of this package, compiled once: at the first failure, or by `warm`."""
-    from orchestrator.failure.rules.catalogue import ALL_RULES  # noqa: PLC0415
+def _decide() -> Callable[[RawFailure, str | None, Context, RuleSet | None], Verdict]:
+    from orchestrator.failure.decide import decide  # noqa: PLC0415
 
-    return compile_set(ALL_RULES)
-
-
-def find(view: View, rules: RuleSet) -> Finding:
-    """Walk the short tables of this surface, then the order."""
-    surface = view.raw.surface
-    if surface is Surface.TEXT_CHUNK and view.raw.message_id:
-        return Finding(Kind.NOT_A_FAILURE, "text.the_model_wrote_it")
-    if surface in (Surface.RECORD, Surface.ENVELOPE):
-        return find_typed(view, lambda: walk(view, rules))
-    if surface is Surface.EXIT:
-        return find_exit(view, walk(view, rules))
-    return walk(view, rules)
+    return decide
 
 
 def warm() -> None:

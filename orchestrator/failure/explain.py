@@ -7,7 +7,7 @@ from typing import Final
 
 from attrs import frozen
 
-from orchestrator.failure.classify import built_in, find
+from orchestrator.failure.decide import built_in, find
 from orchestrator.failure.kinds import Kind
 from orchestrator.failure.linear import compile_text
 from orchestrator.failure.raw import RawFailure

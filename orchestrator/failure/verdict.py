@@ -7,10 +7,14 @@ everything policy needs as data, and everything the user reads as finished, reda
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 from attrs import frozen
 
 from orchestrator.failure.kinds import KINDS, Action, Category, Kind, Recovery
+
+MAX_TITLE: Final = 240
+"""Characters of a title; what is longer goes to the details."""
 
 
 class Cause(StrEnum):

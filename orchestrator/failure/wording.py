@@ -28,14 +28,13 @@ from orchestrator.failure.sentences import (
     shortened,
     without_places,
 )
-from orchestrator.failure.verdict import Cause, Refusal, Verdict
+from orchestrator.failure.verdict import MAX_TITLE, Cause, Refusal, Verdict
 
 if TYPE_CHECKING:
     from orchestrator.failure.unwrap import Sentence
     from orchestrator.failure.view import View
     from orchestrator.failure.walk import Finding
 
-MAX_TITLE: Final = 240
 _MAX_DETAILS: Final = 4000
 _MAX_STDERR: Final = 4000
 _MAX_LINE: Final = 160

@@ -15,8 +15,7 @@ from attrs import evolve
 
 from orchestrator.failure.redact import scrub
 from orchestrator.failure.sentences import shortened
-from orchestrator.failure.verdict import Refusal, Verdict
-from orchestrator.failure.wording import MAX_TITLE
+from orchestrator.failure.verdict import MAX_TITLE, Refusal, Verdict
 from orchestrator.runner import allowed
 from orchestrator.runner.agent import AttemptEnd
 from orchestrator.turn.events import Event, Failed, Finished, Live, Refused, StopReason

@@ -10,7 +10,8 @@ import re
 import time
 from statistics import median
 
-from orchestrator.failure.classify import built_in, classify, find
+from orchestrator.failure.classify import classify
+from orchestrator.failure.decide import built_in, find
 from orchestrator.failure.raw import RawFailure
 from orchestrator.failure.redact import one_line
 from orchestrator.failure.rules.catalogue import ALL_RULES

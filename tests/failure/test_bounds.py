@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.failure import redact
+from orchestrator.failure import secret_search
 from orchestrator.failure.classify import classify
 from orchestrator.failure.explain import explain
 from orchestrator.failure.raw import RawFailure
@@ -39,13 +39,13 @@ SLOW = (
 def read(monkeypatch):
     """Bytes looked through for secrets, one number a look."""
     looks = []
-    seen = redact._seen
+    seen = secret_search.seen
 
     def counted(data):
         looks.append(len(data))
         return seen(data)
 
-    monkeypatch.setattr(redact, "_seen", counted)
+    monkeypatch.setattr(secret_search, "seen", counted)
     return looks
 
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from orchestrator.failure.classify import built_in, classify
+from orchestrator.failure.classify import classify
+from orchestrator.failure.decide import built_in
 from orchestrator.failure.explain import explain
 from orchestrator.failure.kinds import KINDS, Kind
 from orchestrator.failure.raw import RawFailure

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from orchestrator.failure.classify import classify, warm
 from orchestrator.failure.raw import RawFailure
 
@@ -36,15 +38,13 @@ def test_once_warm_no_failure_compiles_anything():
     assert run(COUNTING) == 0
 
 
-def test_importing_the_classifier_loads_neither_the_engine_nor_a_rule():
-    assert (
-        run(
-            "import sys, orchestrator.failure.classify\n"
-            "sys.exit(any(name in sys.modules for name in"
-            " ('re2', 'orchestrator.failure.rules.catalogue', 'orchestrator.failure.wording')))"
-        )
-        == 0
-    )
+@pytest.mark.parametrize("what", ["classify", "Orchestrator, Settings"])
+def test_importing_loads_neither_the_engine_nor_what_only_failures_need(what):
+    late = ("decide", "rule", "walk", "wording", "secret_search", "rules.catalogue")
+    modules = ["re2", *(f"orchestrator.failure.{name}" for name in late)]
+    loaded = f"any(name in sys.modules for name in {modules})"
+    code = f"import sys; from orchestrator import {what}; sys.exit({loaded})"
+    assert run(code) == 0
 
 
 def test_warming_changes_nothing_and_may_run_beside_failures():

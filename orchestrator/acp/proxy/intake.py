@@ -11,7 +11,7 @@ from orchestrator.acp.intake import Intake, inner_retry, is_progress
 from orchestrator.failure.kinds import Category
 from orchestrator.failure.redact import scrub
 from orchestrator.failure.sentences import shortened, without_places
-from orchestrator.failure.wording import MAX_TITLE
+from orchestrator.failure.verdict import MAX_TITLE
 from orchestrator.incident import extension
 from orchestrator.incident.record import Record, Severity
 

@@ -116,8 +116,9 @@ class CancellableAgent(Agent, Protocol):
     """An agent that ends an attempt by itself when it is told to.
 
     Without `cancel`, a Stop cancels the task that is inside `attempt`.  With it, a soft Stop asks
-    and then waits for the attempt to end; after `hard=True` (end it whatever it takes, kill the
-    process) the attempt must end, because a turn that is awaited directly waits for it.
+    and then waits for the attempt to end; `hard=True` says to end it whatever it takes, such as
+    killing the process.  An attempt that does not end by `watchdogs.cancel_s` is cancelled too; a
+    turn that runs beside its host does not wait for that.
     """
 
     async def cancel(self, attempt: Attempt, /, *, hard: bool) -> None: ...

@@ -7,19 +7,24 @@ although nobody cancelled the turn.  Passed on, it would end the host's task wit
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from typing import Any, Final
 
 CANCELLED: Final = asyncio.CancelledError
 """Trio's own can't be raised by accident."""
 
 
-def is_ours() -> bool:
-    """Whether somebody has asked this very task to end."""
+def this_task() -> asyncio.Task[Any] | None:
+    """Return the task that runs, where the loop is asyncio's."""
     try:
-        task = asyncio.current_task()
+        return asyncio.current_task()
     except RuntimeError:
-        return False  # not on asyncio, so nobody can mean this task by it
-    return task is None or task.cancelling() > 0
+        return None
+
+
+def is_ours() -> bool:
+    """Whether somebody has asked this very task to end; never on another loop than asyncio's."""
+    task = this_task()
+    return task is not None and task.cancelling() > 0
 
 
 def without_failures(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -22,7 +22,7 @@ from orchestrator.failure.verdict import Verdict
 from orchestrator.runner import allowed
 from orchestrator.runner.agent import Attempt, AttemptEnd, RecoveryResult
 from orchestrator.runner.audience import Audience
-from orchestrator.runner.cancellation import CANCELLED, is_ours, without_failures
+from orchestrator.runner.cancellation import CANCELLED, is_ours, this_task, without_failures
 from orchestrator.runner.endings import event_of
 from orchestrator.runner.performer import Performer
 from orchestrator.runner.progress import (
@@ -143,14 +143,20 @@ class Drive(Performer):
         self.mark = session.ledger.mark()
         if send.family is not None:
             session.pays_for(send.family)
+        end: AttemptEnd = StopReason.CANCELLED  # by `_cancel` or `_insist`
         try:
-            if session.agent_cancel is not None and not self._beside:
-                end = await session.agent.attempt(attempt)
-            else:
-                end = StopReason.CANCELLED  # by `_cancel`
+            if session.agent_cancel is None or self._beside:
                 with anyio.CancelScope() as self._work:
                     end = await session.agent.attempt(attempt)
+            elif (task := this_task()) is not None:
+                self._held = task
+                end = await session.agent.attempt(attempt)
+            else:
+                with anyio.CancelScope() as self._held:
+                    end = await session.agent.attempt(attempt)
         except (Exception, CANCELLED) as error:
+            if isinstance(error, CANCELLED) and self._was_pulled():
+                return StopReason.CANCELLED
             if isinstance(error, CANCELLED) and is_ours():
                 raise
             self._error = error  # a failure is a value from here on
@@ -158,9 +164,12 @@ class Drive(Performer):
         except BaseExceptionGroup as group:
             raise without_failures(group) from None
         finally:
-            self._flight = self._work = None
+            if self._pulls:
+                self._was_pulled()
+            self._flight = self._work = self._held = None
             if self._patience is not None:
                 self._patience.cancel()
+                self._patience = None
         return session.understood(end, self) if isinstance(end, RawFailure | Verdict) else end
 
     async def _recover(self, recover: Recover) -> None:

@@ -9,6 +9,7 @@ the last effect of a tuple, is the owner's (`drive.py`).
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -106,7 +107,14 @@ class Performer:
     _work: anyio.CancelScope | None = None
     """Where the owner is inside the agent's code.  Cancelled only when the turn is over."""
     _patience: anyio.CancelScope | None = None
-    """Where a helper waits for the stop budget."""
+    """Where a helper waits for an attempt to end: in its own way, or at all."""
+    _held: anyio.CancelScope | asyncio.Task[Any] | None = None
+    """What gets the owner out of an agent's code that has a `cancel` of its own and is deaf to it.
+
+    On asyncio the task, since a scope around each attempt costs as much as the rest of a turn.
+    """
+    _pulls: int = 0
+    """How often it was cancelled for that, and has not been given back."""
     _backlog: Backlog | None = None
     """What the sinks are still owed, and events that arrived meanwhile."""
     _observed: bool = False
@@ -246,6 +254,8 @@ class Performer:
             self._work.cancel()
         if not effect.hard:
             spawn(self._mind_stop_budget)
+        elif self._held is not None:
+            spawn(self._insist, attempt)
 
     def _drop(self, effect: Drop) -> None:
         self._drops = (*self._drops, effect)
@@ -296,12 +306,35 @@ class Performer:
         if self.machine.next_deadline() is None:
             return  # the attempt ended before this could begin
         clock = self.session.clock
-        with anyio.CancelScope() as self._patience:
-            await clock.sleep(self._wait_s(clock.now()))
-        self._patience = None
+        await self._be_patient(self._wait_s(clock.now()))
         if self._flight is not None:
             now = clock.now()
             self.feed(Due(now, self._live(now)))
+
+    async def _insist(self, attempt: Attempt) -> None:
+        """Get the owner out of an attempt that does not end although it was told to, hard."""
+        try:
+            await self._be_patient(self.machine.settings.watchdogs.cancel_s)
+        finally:  # an orchestrator that closes waits no longer
+            held = self._held
+            if self._flight is attempt and held is not None:
+                self._pulls += not isinstance(held, anyio.CancelScope)
+                held.cancel()
+
+    async def _be_patient(self, seconds: float) -> None:
+        """Wait until an attempt has ended, but not longer than this."""
+        if self._patience is not None:
+            self._patience.cancel()
+        with anyio.CancelScope() as self._patience:
+            await self.session.clock.sleep(seconds)
+
+    def _was_pulled(self) -> bool:
+        """Give back what got the owner out; say whether nobody else wanted that."""
+        pulls, self._pulls = self._pulls, 0
+        if not pulls or not isinstance(self._held, asyncio.Task):
+            return False
+        left = [self._held.uncancel() for _ in range(pulls)]
+        return not left[-1]
 
     def _wait_s(self, now: float) -> float:
         deadline = self.machine.next_deadline()

@@ -90,7 +90,11 @@ class Live:
     session_stops: int = 0
     """Stops pressed on any surface of the session; only grows."""
     stopping: bool = False
-    """A Stop is in flight now."""
+    """A Stop is in flight now.
+
+    A host that leaves it true stops whatever is sent next: also an owed completion that outlived
+    the Stop in line, since an attempt in flight is never exempt.
+    """
     user_input: bool = False
     """A steer is pending or a message the user wrote is queued."""
     model: str = ""

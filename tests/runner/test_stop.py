@@ -1,10 +1,11 @@
 """Stop, steer, rebind and retry-now, in each state a turn can be in."""
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from orchestrator import Facts, How, Kind, RecoveryResult, Severity, State
-from orchestrator.settings.model import TurnLimits
+from orchestrator.settings.model import TurnLimits, Watchdogs
 from orchestrator.testing import (
     HANG,
     CancellableScriptedAgent,
@@ -183,6 +184,83 @@ async def test_an_agent_that_never_ends_is_left_behind_by_a_turn_that_runs_besid
             await world.clock.settle()
             turn.stop(hard=True)
         assert turn.outcome.how is How.STOPPED
+
+
+class Deaf(ScriptedAgent):
+    """Hears no cancel, however hard; `ended` is how its attempt came to its end."""
+
+    ended = None
+
+    async def attempt(self, attempt):
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(anyio.sleep_forever)
+                await anyio.sleep_forever()
+        except BaseException as error:
+            self.ended = type(error)
+            raise
+
+    async def cancel(self, attempt, *, hard):
+        pass
+
+
+async def waited_for(turn, outcomes):
+    """A host that awaits its turn, and whose task is its own again afterwards."""
+    outcomes.append(await turn)
+    await anyio.lowlevel.checkpoint()
+    outcomes.append("went on")
+
+
+async def test_an_agent_that_ignores_a_hard_stop_is_waited_for_as_long_as_a_cancel_may_take():
+    async with a_world(watchdogs=Watchdogs(cancel_s=7)) as world, anyio.create_task_group() as host:
+        agent, outcomes = Deaf(), []
+        turn = world.session(agent).turn("hi")
+        host.start_soon(waited_for, turn, outcomes)
+        await world.clock.settle()
+        turn.stop(hard=True)
+        await world.clock.advance(6.9)
+        assert (outcomes, agent.ended) == ([], None)
+        await world.clock.advance(0.2)
+        assert outcomes[0].how is How.STOPPED
+        assert outcomes[1:] == ["went on"]
+        assert agent.ended is anyio.get_cancelled_exc_class()
+        assert world.session(agent).current is None
+
+
+async def test_an_agent_that_ignores_both_stops_ends_after_both_budgets():
+    async with a_world() as world, anyio.create_task_group() as host:
+        outcomes = []
+        turn = world.session(Deaf()).turn("hi")
+        host.start_soon(waited_for, turn, outcomes)
+        await world.clock.settle()
+        turn.stop()
+        await world.clock.advance(19.9)
+        assert outcomes == []
+        await world.clock.advance(0.2)
+        assert outcomes[0].how is How.STOPPED
+
+
+async def test_an_orchestrator_that_closes_waits_for_no_deaf_agent():
+    outcomes = []
+    async with anyio.create_task_group() as host, a_world() as world:
+        host.start_soon(waited_for, world.session(Deaf()).turn("hi"), outcomes)
+        await world.clock.settle()
+    assert outcomes[0].how is How.STOPPED
+    assert outcomes[1:] == ["went on"]
+
+
+async def test_a_host_that_is_cancelled_while_a_hard_stop_runs_is_cancelled():
+    async with a_world() as world:
+        outcomes = []
+        with anyio.CancelScope() as host:
+            async with anyio.create_task_group() as tasks:
+                turn = world.session(Deaf()).turn("hi")
+                tasks.start_soon(waited_for, turn, outcomes)
+                await world.clock.settle()
+                turn.stop(hard=True)
+                host.cancel()
+        assert host.cancelled_caught
+        assert (outcomes, turn.outcome.how) == ([], How.STOPPED)
 
 
 async def test_text_that_still_lands_after_a_soft_stop_is_kept():

@@ -140,6 +140,14 @@ def adapter_says_nothing(view: View) -> bool:
     )
 
 
+def not_told_to_change(view: View) -> bool:
+    """No status says that the request itself is at fault: a router hands on what it was told."""
+    return not any(status in _CHANGE_IT for status in view.statuses([]))
+
+
+_CHANGE_IT: Final = frozenset({400, 401, 403, 404, 405, 409, 410, 413, 415, 422})
+
+
 def registration_on_one_line(view: View) -> bool:
     """The refusal and its reason on ONE line of stderr, before any text or tool."""
     if not nothing_happened_yet(view):
@@ -170,7 +178,7 @@ _NETWORK_MODULES: Final = (
 
 def not_over_network(view: View) -> bool:
     """The broken pipe is the agent's own, not a socket to a provider."""
-    return not view.raw.host and not any(
+    return not (view.raw.host or view.raw.over_socket) and not any(
         name.startswith(_NETWORK_MODULES) for name in view.raw.exception_types
     )
 
@@ -198,6 +206,7 @@ CHECKS: Final[Mapping[str, Callable[[View], bool]]] = MappingProxyType(
         "names_a_minute_quota": names_a_minute_quota,
         "bare_while_loading": bare_while_loading,
         "adapter_says_nothing": adapter_says_nothing,
+        "not_told_to_change": not_told_to_change,
         "registration_on_one_line": registration_on_one_line,
         "not_over_network": not_over_network,
         "while_starting": while_starting,

@@ -86,14 +86,14 @@ _BOILERPLATE: Final = (
     r"|^please make sure you have the correct|^and the repository exists|^node\.js v\d"
     r"|^\s*(?:code|errno|syscall|path|spawnargs):"
     r"|^traceback |^\s*file \"|^<---|^-{3,}|^={3,}|^\[\d+:0x|^error:?\s*$|^args: "
-    r"|^elapsed: |^windows v|^bun v|^\s*\[cause\]|^instead change|^import |^\s*lines\."
-    r"|^/\S+:\d+$|^resume this session|^claude --resume"
+    r"|^elapsed: |^windows v|^bun v|^\s*\[cause\]|^instead change"
+    r"|^(?:from \S+ )?import |^\s*lines\.|^/\S+:\d+$|^resume this session|^claude --resume"
 )
 _SAYS_WHY: Final = (
     r"(?i)\b(?:error|fatal|failed|cannot|could not|couldn't|unable|denied|refused|not"
     r" found|no such|missing|requires?|unsupported|not supported|invalid|timed out"
     r"|panic|exception|out of memory|killed|enoent|eacces|eperm|enotempty|e404|econn\w+"
-    r"|etimedout|enotfound|eai_again|permission|resolve|unexpected)\b"
+    r"|etimedout|enotfound|eai_again|permission|resolve|unexpected|no module named)\b"
 )
 _TRANSPORT: Final = (
     r"(?i)\bssh: |\bcould not resolve\b|\beai_again\b|\benotfound\b|\beconn\w+\b"

@@ -65,6 +65,8 @@ class RawFailure:
     delivery: Delivery | None = None
     host: str = ""
     """Peer that did not answer, where the host program knows it."""
+    over_socket: bool = False
+    """A socket's stream raised it: the other end is no process of ours."""
 
     @classmethod
     def acp_error(
@@ -108,6 +110,7 @@ class RawFailure:
             errno=next((n for e in chain if (n := _errno(e)) is not None), None),
             delivery=delivery,
             host=host,
+            over_socket=any(map(_raised_by_a_socket, chain)),
         )
 
     @classmethod
@@ -192,6 +195,29 @@ def _chain(error: BaseException) -> list[BaseException]:
     return chain
 
 
+def _raised_by_a_socket(error: BaseException) -> bool:
+    """Whether it comes out of a socket of anyio, trio or asyncio.
+
+    Their streams raise the same exceptions over a socket and over a pipe; only where they come
+    from tells which it was.
+    """
+    trace = error.__traceback__
+    for _ in range(_MAX_FRAMES):
+        if trace is None:
+            return False
+        frame = trace.tb_frame
+        if "Socket" in frame.f_code.co_qualname and str(
+            frame.f_globals.get("__name__", "")
+        ).startswith(_STREAM_LIBRARIES):
+            return True
+        trace = trace.tb_next
+    return False
+
+
+_MAX_FRAMES = 200
+_STREAM_LIBRARIES: Final = ("anyio.", "trio.", "asyncio.")
+
+
 def _behind(error: BaseException) -> BaseException | None:
     """What an exception stands in front of, cancellations apart; nothing where `from None` says so.
 
@@ -228,12 +254,16 @@ def _errno(error: BaseException) -> int | None:
 
 _STATUS_FIELDS: Final = ("status_code", "status", "code", "http_status")
 """Where httpx, aiohttp, urllib and the providers' own clients keep the status of an answer."""
+_NO_HTTP: Final = "aiohttp.http_exceptions"
+"""Errors of a parser that was sent no HTTP: their 400 is the parser's own."""
 _FIRST_STATUS, _LAST_STATUS = 100, 599
 _MAX_HEADERS = 100
 
 
 def _answer(chain: list[BaseException]) -> tuple[int | None, Mapping[str, str], object]:
     """Status, headers and body of the HTTP answer that an exception reports, if it does."""
+    if any(type(error).__module__ == _NO_HTTP for error in chain):
+        return None, _NO_HEADERS, None
     for error in chain:
         response = _field(error, "response")
         for holder in (error, response):

@@ -22,7 +22,9 @@ _ENVELOPES: Final = (
     r"^error -\d{5} ",
     # Tags and marks that a terminal interface puts in front.
     r"^\[[\w ./-]{1,40}\]:? ",
-    r"^[\s*\[✕✗✘■⚠❌🥲•·|>\"'`(]+",
+    r"^[\s*\[✕✗✘✖■⚠❌🥲•·⎿\x{fe0f}|>\"'`(]+",
+    # A vendor's number in brackets, its sentence in the next.
+    r"^\d{3,5}\]\[",
     (
         r"^(?:an? )?(?:(?:internal|api|codex|chat|openai|anthropic|gemini|deepseek|acp|agent"
         r"|stream|protocol|unhandled|fatal|unexpected) )*"
@@ -66,10 +68,10 @@ _TAILS: Final = (
     ),
     r" ?\(attempt \d+(?:/| of )\d+\)",
     (
-        r"[( ]*\b(?:request|req|conversation|trace|correlation)[ _-]?id\b['\" ]*[:=]"
-        r" ?['\"]?[\w:.-]{4,}['\")]*"
+        r"[( ]*\b(?:copilot |gh )?(?:request|req|conversation|trace|correlation)[ _-]?id\b['\" ]*"
+        r"[:=] ?['\"]?[\w:.-]{4,}['\"),]*"
     ),
-    r",? ?\(?cf-ray: [\w-]+\)?",
+    r",? ?\(?cf-ray: [\w-]+\)?|\]\[[0-9a-f]{12,40}\]?$",
     r",? url: \S+",
     r" ?\((?:http )?status(?: code)?: ?\w+\)| ?\(http \d{3}\)",
     r" ?\(code:? -?\d+\)",
@@ -222,8 +224,10 @@ def _trimmed(text: str, noticed: list[int]) -> str:
         found = _engine(_ENVELOPES).search(raw) if _IN_ENVELOPE in noticed else None
         if found is None or found.end() == 0 or raw.startswith(b"[REDACTED"):
             break
-        raw = raw[found.end() :]
+        raw = _reopened(found.group(), raw[found.end() :])
         noticed = _notices()(raw) or []
+        if raw[:1] in _QUOTES:
+            break
     for _ in range(_MAX_TAILS):
         if _WITH_TAIL not in noticed:
             break
@@ -232,6 +236,14 @@ def _trimmed(text: str, noticed: list[int]) -> str:
     return str(raw.decode("utf-8", "replace")).strip(_LOOSE_ENDS)
 
 
+def _reopened(taken: bytes, rest: bytes) -> bytes:
+    """The rest, with the quote that opened its first word and not the whole text."""
+    first = _QUOTED_WORD.match(rest)
+    return taken[-1:] + rest if first and taken[-1:] == first[1] else rest
+
+
+_QUOTES: Final = frozenset((b'"', b"'", b"`"))
+_QUOTED_WORD: Final = re.compile(rb"[\w./:\[\]-]{1,80}([\"'`]) ?[:=a-z]")
 _MAX_TAILS: Final = 4
 _LOOSE_ENDS: Final = " ,;:|-·"
 
@@ -326,6 +338,7 @@ _EMPTY_WORDS: Final = (
         r"|rate limit (?:reached|exceeded|hit|error)|provider returned error|access denied"
         r"|permission denied)[.]?$"
     ),
+    r"^(?:\d{3} )?status code \(no body\)$",
     r"^[^\p{L}]*$",
     r"^\S*(?:[a-z][A-Z]|_)\S*$",
 )

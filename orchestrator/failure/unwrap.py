@@ -88,7 +88,7 @@ class Contents:
     facts: dict[tuple[str, str], int] = field(factory=dict)
     """(field, value) in lower case, with the level it was found at."""
     numbers: dict[str, float] = field(factory=dict)
-    """Numeric fields, the innermost value of each."""
+    """Numeric fields, the innermost value of each; a vendor's own code hides no HTTP status."""
     trees: list[Any] = field(factory=list)
     """Decoded structures, outermost first, for the hints."""
     hinted: bool = False
@@ -140,7 +140,7 @@ class Contents:
         if key and len(value) <= _MAX_FACT:
             self.facts.setdefault((key, value.strip().lower()), level)
             if value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS:
-                self.numbers[key] = int(value)
+                self._number(key, int(value), level)
             elif key in _SYMBOL_KEYS and " " not in value:
                 self._symbol(value, level)
 
@@ -151,7 +151,8 @@ class Contents:
 
     def _number(self, key: str, value: float, level: int) -> None:
         if key and value == value and abs(value) < 1e15:  # noqa: PLR0124, PLR2004 - NaN, absurd
-            self.numbers[key] = value
+            if key not in self.numbers or not _is_status(self.numbers[key]) or _is_status(value):
+                self.numbers[key] = value
             self.facts.setdefault(
                 (key, f"{value:.0f}" if value == int(value) else str(value)), level
             )
@@ -218,6 +219,10 @@ class Contents:
             if known.plain == plain and known.provider >= provider:
                 return True
         return False
+
+
+def _is_status(number: float) -> bool:
+    return 400 <= number < 600  # noqa: PLR2004 - HTTP's failures
 
 
 @lru_cache(maxsize=1024)

@@ -106,25 +106,32 @@ HINT_WORDING: Final = (
 )
 """Where a wait or a reset can stand at all; `hints` reads only those texts."""
 
+_MARKS: Final = r"[\"'(\[\s✗✘✕✖❌⚠⎿]{0,5}"
+"""What terminals put in front of an error."""
+_REASONS: Final = (
+    r"bad request|unauthorized|payment required|forbidden|not found|request timeout|conflict"
+    r"|payload too large|request entity too large|unprocessable|too many requests"
+    r"|internal server error|not implemented|bad gateway|service unavailable"
+    r"|service temporarily unavailable|gateway time-?out|overloaded"
+)
 _NUMBER: Final = r"['\"]? ?[:=]? ?[(\['\"]?([45]\d\d)(?:[^\w.:%-]|[.:] |[.:]?$)"
 STATUS_WORDING: Final = (
     # A word that makes a number a status.
     r"\b(?:https?(?:/\d(?:\.\d)?)?(?: (?:error|status|response|code))*|status(?:[ _-]?code)?"
-    rf"|(?:api|server|client) error|error(?:[ _]?code)?){_NUMBER}"
+    rf"|(?:api|server|client) error|\w*(?:api|http|status)error|error(?:[ _]?code)?){_NUMBER}"
     r"|\b(?:failed|rejected|failure|errored|response)(?:: ?| ?\()(?:https? |status )?([45]\d\d)\b"
     r"|\breturned:? ([45]\d\d)(?:[.,;:]|$)"
     # A number in front of its own reason phrase.
-    r"|\b([45]\d\d) ?(?:[-:(] ?)?(?:bad request|unauthorized|payment required|forbidden|not found|"
-    r"request timeout|conflict|payload too large|request entity too large|unprocessable"
-    r"|too many requests|internal server error|not implemented|bad gateway|service unavailable"
-    r"|service temporarily unavailable|gateway time-?out|overloaded)"
+    rf"|\b([45]\d\d) ?(?:[-:(] ?)?(?:{_REASONS})"
+    # Or behind it.
+    rf"|\b(?:{_REASONS}) \(([45]\d\d)\)"
     # A number that stands where a status line does.
-    r"|^[\"'(\[ ]{0,3}([45]\d\d)(?: [a-z{\"'(]|: |$)"
+    rf"|^{_MARKS}([45]\d\d)(?:\]?: | [a-z{{\"'(]|$)"
 )
 """Where a three-digit number is a status; anywhere else it is noise."""
 
 _LINE_START: Final = (
-    r"^[\"'(\[\s]{0,3}[45]\d\d(?:\s+(?:[A-Z{\"'(]|status|invalid|bad|error|no )|: |\s*$)"
+    rf"^{_MARKS}[45]\d\d(?:\s+(?:[A-Z{{\"'(]|status|invalid|bad|error|no )|\]?: |\s*$)"
 )
 """In the text as it arrived: a status line goes on with a capital, a count with its unit."""
 

@@ -159,9 +159,8 @@ TITLES: Final[Mapping[Kind, Title]] = MappingProxyType(
         Kind.UNSUPPORTED: Title("The agent or the model does not support this operation."),
         Kind.CONNECTION_LOST: Title("Could not reach {host}. Try again.", _OURS),
         Kind.TLS_FAILURE: Title(
-            "No secure connection to {host}: its certificate was not accepted. Check the"
-            " certificate "
-            "settings and any proxy in between.",
+            "No secure connection to {host}: its certificate or its encryption was not accepted."
+            " Check the certificate settings and any proxy in between.",
             _OURS,
         ),
         Kind.PROXY_REFUSED: Title(
@@ -361,12 +360,23 @@ def _theirs(view: View, finding: Finding) -> tuple[str, str]:
         whole = without_places(scrub(" ".join(text.split())))
         return shortened(whole, MAX_TITLE), whole
     whole = readable(said.original)
-    if says_nothing(whole) or (len(whole.split()) < 2 and not _dense(whole)):  # noqa: PLR2004
+    if says_nothing(whole) or not _is_said(whole, view):
         return "", ""
     identity = request_id(said.original) if b"id" in said.plain else ""
     if identity and len(whole) + len(identity) + 16 <= MAX_TITLE:
         whole = f"{whole} (request id: {scrub(identity)})"
     return shortened(whole, MAX_TITLE), whole
+
+
+def _is_said(text: str, view: View) -> bool:
+    """More than one word; somebody's own exception may hold no more than one."""
+    word = text.rstrip(".!")
+    one = view.raw.surface is Surface.EXCEPTION and word.isalpha() and len(word) >= _A_WORD
+    return " " in text or one or _dense(text)
+
+
+_A_WORD: Final = 3
+"""Letters."""
 
 
 def _speaks_for_itself(view: View, finding: Finding) -> bool:
@@ -418,7 +428,7 @@ def _details(whole: str) -> str:
 
 def _adds(theirs: str, ours: str) -> bool:
     """A short text of theirs says something that our sentence does not."""
-    return len(theirs.split()) > 1 and theirs.lower().rstrip(".") not in ours.lower()
+    return theirs.lower().rstrip(".") not in ours.lower()
 
 
 def _is_html(view: View) -> bool:

@@ -8,6 +8,8 @@ import errno
 import http.client
 import socket
 import ssl
+import sys
+from functools import partial
 
 import aiohttp
 import anyio
@@ -106,6 +108,66 @@ def test_our_own_pipe_to_the_agent_breaking_is_its_death(error):
 def test_a_broken_pipe_below_an_http_client_is_the_network():
     error = chained(httpx.WriteError("x"), BrokenPipeError(errno.EPIPE, "x"))
     assert read(error).kind is Kind.CONNECTION_LOST
+
+
+async def broken_by_the_other_end():
+    """What anyio raises where the other end of a TCP connection has gone, in each of the ways."""
+
+    async def hang_up(stream):
+        async with stream:
+            await stream.receive(1)
+
+    errors = []
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    async with listener, anyio.create_task_group() as tasks:
+        tasks.start_soon(listener.serve, hang_up)
+        port = listener.extra(anyio.abc.SocketAttribute.local_port)
+        stream = await anyio.connect_tcp("127.0.0.1", port)
+        large = partial(stream.send, b"x" * 9_000_000)
+        for use in (large, large, stream.receive, stream.aclose, stream.receive):
+            try:
+                await use()
+            except Exception as error:  # noqa: BLE001 - this is what it is about
+                errors.append(error)
+        tasks.cancel_scope.cancel()
+    return errors
+
+
+async def test_a_stream_over_a_socket_that_breaks_is_the_network(anyio_backend):
+    errors = await broken_by_the_other_end()
+    assert len(errors) >= 2
+    assert {read(error).kind for error in errors} == {Kind.CONNECTION_LOST}
+
+
+async def test_an_agents_pipe_that_breaks_is_its_death(anyio_backend):
+    async with await anyio.open_process([sys.executable, "-c", ""]) as process:
+        await process.wait()
+        with pytest.raises(anyio.EndOfStream) as caught:
+            await process.stdout.receive()
+    assert read(caught.value).kind is Kind.AGENT_DIED
+
+
+def test_an_answer_that_is_no_http_is_a_broken_connection():
+    async def no_http(reader, writer):
+        await reader.read(1)
+        writer.write(b"SSH-2.0-OpenSSH_9\r\n\r\n")
+        writer.close()
+
+    async def ask():
+        server = await asyncio.start_server(no_http, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        async with server, aiohttp.ClientSession() as session:
+            with pytest.raises(aiohttp.ClientError) as caught:
+                await session.get(f"http://127.0.0.1:{port}/")
+        return caught.value
+
+    verdict = read(asyncio.run(ask()))
+    assert (verdict.kind, verdict.cause) == (Kind.CONNECTION_LOST, Cause.STREAM_CUT)
+
+
+def test_an_exception_of_one_word_keeps_it():
+    assert read(PermissionError("nope")).title.endswith("(nope)")
+    assert "(x)" not in read(ValueError("x")).title
 
 
 def test_a_missing_command_is_one_only_while_starting():

@@ -48,7 +48,7 @@ RULES: Final[tuple[Rule, ...]] = (
         r"\bgroup's usage limit is set to\b",
         unless=(
             r"\byour (?:\w+ )?(?:rate|context|token|tokens|output|spend\w*|context window|tool"
-            r" call) limit\b|rate limit that restricts"
+            r" call|concurren\w+(?: \w+)?) limit\b|rate limit that restricts"
         ),
         priority=5,
     ),
@@ -100,6 +100,7 @@ RULES: Final[tuple[Rule, ...]] = (
         Step.SHAPE,
         Kind.MALFORMED_REQUEST,
         r"`?tool_use`? ids? (?:were |was )?found without `?tool_result`?",
+        r"`?tool_use`? blocks? must be (?:immediately )?followed by\b",
         r"`?tool_result`? blocks?\b.{0,120}(?:corresponding|previous message|preceding)",
         r"unexpected `?tool_use_id`? found",
         r"\beach `?tool_use`? block must have a (?:corresponding|single)",
@@ -108,6 +109,9 @@ RULES: Final[tuple[Rule, ...]] = (
         r"\ball messages must have non-empty content\b",
         r"\bfinal assistant content cannot end with trailing whitespace\b",
         r"\bfirst message must use the \"?user\"? role\b|\broles must alternate\b",
+        # Half of a character that a tool wrote stays in the conversation.
+        r"\brequest body is not valid json\b|\bno (?:low|high) surrogate in string\b",
+        r"\b(?:lone|unpaired|invalid) (?:\w+ )?surrogate\b",
         r"\bcache_control\b.{0,60}(?:empty|cannot be set)|\bblocks with cache_control\b",
         scope=_PROVIDER,
     ),
@@ -115,7 +119,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "anthropic.tool_schema",
         Step.SHAPE,
         Kind.TOOL_SCHEMA_REJECTED,
-        r"\btools\.\d+\.(?:\w+\.)?(?:input_schema|name|parameters)\b",
+        r"\btools\.\d+\.(?:\w+\.)?(?:input_schema|name|parameters|description)\b",
         r"\binput_schema\b.{0,80}(?:invalid|not valid|does not support|must)",
         scope=_PROVIDER,
     ),
@@ -197,6 +201,8 @@ RULES: Final[tuple[Rule, ...]] = (
         Kind.AUTH_REQUIRED,
         r"\boauth authentication is currently not (?:allowed|supported)\b",
         r"\bplease run /login\b|\brun /login\b",
+        # Claude Code writes that behind every 403, also where no sign-in helps.
+        unless=r"\black a .{0,60}\blicense\b|\bsubscription_required\b",
         priority=15,
     ),
     field_is(

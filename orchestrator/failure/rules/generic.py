@@ -44,6 +44,7 @@ RULES: Final[tuple[Rule, ...]] = (
         ),
         r"\binvalidgrant\w*|\bunable to authenticate\b",
         r"\binvalid authentication\b|\bauthentication (?:failed|error|failure|fails)\b",
+        r"\bcould not resolve authentication method\b",
         r"\bunauthorized\b|\bauthenticationerror\b|\binvalid x-api-key\b",
         r"\binvalid or expired\b.{0,20}(?:key|bearer|api)",
         r"\bcredentials? (?:are |is |were |was )?(?:invalid|missing|rejected|not found|required)\b",
@@ -83,7 +84,11 @@ RULES: Final[tuple[Rule, ...]] = (
             r"(?:organi[sz]ation|admin\w*|policy|workspace|enterprise)\b"
         ),
         r"\bdo(?:es)? not have (?:permission|access)\b|\bdon't have (?:permission|access)\b",
-        r"\binsufficient permissions?\b",
+        r"\binsufficient permissions?\b|\brequest (?:was |is )?blocked by\b",
+        (
+            r"\b(?:tier|plan|key|token|license|subscription|account|model)s?\b.{0,20} can only be"
+            r" used (?:from|with|within|in|by)\b"
+        ),
         (
             r"\baccount (?:is |has been )?(?:suspended|disabled|banned|blocked|deactivated"
             r"|terminated)\b"
@@ -186,6 +191,7 @@ RULES: Final[tuple[Rule, ...]] = (
             r"|blank|no) (?:response|completion|output|content|answer|message)"
         ),
         r"\breceived (?:an )?empty (?:response|completion)\b|\bresponse (?:was|is) empty\b",
+        r"\bresponse (?:contained|contains|had|has) no (?:choices|candidates|content|parts|text)\b",
         r"\breturned (?:no (?:content|output|choices|candidates)|an empty or)\b",
         r"\b(?:did not|didn't) (?:provide|return|produce) any (?:\w+ )?(?:message|text)",
         priority=-12,
@@ -198,6 +204,15 @@ RULES: Final[tuple[Rule, ...]] = (
         r"\bmodel ['\"`]?[\w.:/@-]+['\"`]? (?:does not exist|(?:was |is )?not found)\b",
         scope=_PROVIDER,
         priority=-19,
+    ),
+    says(
+        # Whatever a gateway in front of it makes of that.
+        "any.model_gone",
+        Step.MODEL,
+        Kind.MODEL_NOT_FOUND,
+        r"\b(?:api|http|status|error)(?: error| code)?:? ?410:? gone\b|^410:? gone\b",
+        scope=_PROVIDER,
+        priority=-10,
     ),
     says(
         "any.model_not_found",
@@ -243,6 +258,7 @@ RULES: Final[tuple[Rule, ...]] = (
             r"|deserializ(?:e|ing)|unmarshal)\b.{0,60}(?:response|json|body|stream|output|answer"
             r"|chunk|event|message)"
         ),
+        r"\beof while parsing\b|\bcould not interpret tool use parameters\b",
         r"\bunterminated string in json\b|\bjson parse error\b",
         r"\blist index out of range\b|\bkeyerror: [\'\"]",
         r"\bcannot read propert(?:y|ies) of (?:undefined|null)\b",
@@ -264,6 +280,7 @@ RULES: Final[tuple[Rule, ...]] = (
         r"\binvalid[_ ]request(?:_error)?\b|\bbad[_ ]request\b",
         r"\binvalid[_ ](?:argument|parameter|params|value)s?\b",
         r"\bunsupported (?:parameter|value)\b|\bunknown (?:parameter|field)\b",
+        r"\bunexpected endpoint or method\b",
         r"\bbadrequesterror\b|\bmissing required (?:parameter|field|argument)\b",
         r"\bunprocessable entity\b|\bnot supported (?:with|by|for|in) (?:this|the) model\b",
         priority=-30,

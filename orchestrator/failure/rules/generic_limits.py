@@ -23,6 +23,7 @@ RULES: Final[tuple[Rule, ...]] = (
         Kind.USAGE_LIMIT,
         rf"\b{_WINDOW} (?:{_ALLOWED} ){{0,3}}(?:limit|quota|allowance|cap)\b",
         rf"\b{_WINDOW} (?:{_ALLOWED} ){{0,3}}limits (?:reached|exceeded|hit|will|reset)\b",
+        r"\b(?:exceed|reach|hit)\w*\b.{0,40}\b(?:daily|weekly|monthly) rate limit\b",
         (
             r"\b(?:limit|quota|allowance|maximum|cap)\b.{0,60}\b(?:for (?:this|the) (?:day|week"
             r"|month|billing)|for today|(?:this|per) (?:day|week|month)|a (?:day|week|month))\b"
@@ -32,7 +33,7 @@ RULES: Final[tuple[Rule, ...]] = (
         r"\bmaximum\b.{0,80}\breached for this month\b",
         unless=(
             r"\b(?:session|turn|tool|step) (?:turn |token )?limit\b.{0,20}config|rate limit"
-            r" reached|per min|requests per minute"
+            r" reached|per min|requests per minute|\bconcurrent (?:session|request)"
         ),
         priority=-10,
     ),
@@ -82,6 +83,13 @@ RULES: Final[tuple[Rule, ...]] = (
         r"\btop up your (?:account|balance)\b",
         r"\bsubscription (?:has )?(?:expired|lapsed|inactive|ended)\b",
         r"\bcredits? (?:have been |has been |are |is )?(?:exhausted|depleted|used up|run out)\b",
+        r"\b(?:balance|funds|credits?) (?:is|are) (?:insufficient|too low|not enough|negative)\b",
+        r"\b(?:run|ran|runs) out of (?:\w+ )?(?:credits?|funds|balance)\b",
+        r"\brequires? (?:a )?paid balance\b|\btop up and (?:try|retry)\b",
+        (
+            r"\b(?:does not|doesn't|do not|don't) have (?:any|enough|sufficient) (?:\w+ )?"
+            r"(?:credits?|funds|balance)\b"
+        ),
         priority=-8,
     ),
     says(
@@ -141,7 +149,8 @@ RULES: Final[tuple[Rule, ...]] = (
         ),
         r"\bper[- ]minute (?:limit|quota)\b|\bslow down\b.{0,40}request",
         r"\brequests? (?:are |is )?(?:being )?sent too (?:quickly|fast|frequently)\b",
-        r"\btoo many concurrent\b|\bconcurren(?:cy|t requests?) limit\b",
+        r"\btoo many connections\b|\ball (?:\w+ ){0,3}(?:in|on) cooldown\b",
+        r"\btoo many concurrent\b|\bconcurren(?:cy|t \w+) limit\b",
         r"\bwait \S+ \w+ before (?:trying|retrying|sending)\b|\bspeed[ -]limited\b",
         r"\bmax organi[sz]ation (?:concurrency|rpm|tpm)\b",
         r"\breached (?:the |your )?(?:\w+ )?max(?:imum)? (?:rpm|tpm|qps|concurrency|requests?)\b",

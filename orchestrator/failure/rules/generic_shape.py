@@ -49,6 +49,14 @@ RULES: Final[tuple[Rule, ...]] = (
         priority=-10,
     ),
     says(
+        # What the conversation leaves for the answer is less than nothing.
+        "any.no_room_for_an_answer",
+        Step.SHAPE,
+        Kind.CONTEXT_OVERFLOW,
+        r"\bmax_(?:completion_|output_)?tokens\b.{0,20} must be .{0,40}\b(?:got|is|was):? -\d",
+        scope=_PROVIDER,
+    ),
+    says(
         "any.output_over_model",
         Step.SHAPE,
         Kind.INVALID_REQUEST,

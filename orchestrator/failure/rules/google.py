@@ -164,12 +164,23 @@ RULES: Final[tuple[Rule, ...]] = (
         "google.credentials",
         Step.ACCESS,
         Kind.AUTH_REQUIRED,
+        (
+            r"\bservice account (?:info|key|file|json)\b.{0,40}\b(?:not in the expected format"
+            r"|missing|invalid)"
+        ),
         r"\bcould not load the default credentials\b|\bdefault credentials were not found\b",
         r"\binsufficient authentication scopes\b",
         r"\brequest had invalid authentication credentials\b",
         r"\binvalid_grant\b|\breauth(?:entication)? (?:is )?(?:related error|needed|required)\b",
         r"\bapi key not valid\b|\bapi_key_invalid\b|\bgcloud auth\b|\bset an auth method\b",
         priority=10,
+    ),
+    says(
+        "google.no_licence",
+        Step.ACCESS,
+        Kind.ACCESS_DENIED,
+        r"\black an? .{0,60}\blicense\b|\bsubscription_required\b|\bvalidation_required\b",
+        priority=16,
     ),
     says(
         "google.denied",

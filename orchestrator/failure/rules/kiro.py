@@ -11,6 +11,13 @@ _KIRO = frozenset({"kiro"})
 _PROVIDER = Scope.PROVIDER
 
 RULES: Final[tuple[Rule, ...]] = (
+    says(
+        # The model wrote the call, so the next answer may well be better.
+        "kiro.bad_tool_call",
+        Step.SHAPE,
+        Kind.PARSE_ERROR,
+        r"\bthe model has (?:either )?suggested tool parameters\b",
+    ),
     Rule(
         "kiro.compaction_failed",
         Step.STRUCTURED,

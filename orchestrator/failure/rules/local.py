@@ -71,9 +71,40 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     says(
         "local.no_tools",
-        Step.REQUEST,
+        Step.SHAPE,
         Kind.UNSUPPORTED,
-        r"\bdoes not support (?:tools|thinking|function calling|images|image input|vision)\b",
+        r"\b(?:does not|doesn't|do not) support (?:tools?|thinking|function calling|tool calls?"
+        r"|tool use|tool calling|reasoning)\b",
+        scope=_PROVIDER,
+    ),
+    says(
+        "local.no_images",
+        Step.SHAPE,
+        Kind.IMAGE_REJECTED,
+        (
+            r"\bmodel\b.{0,80}\b(?:does not|doesn't|cannot) (?:support|accept|process|handle) "
+            r"(?:images?|vision|multimodal)\b"
+        ),
+        r"\bdoes not support image inputs?\b",
+        r"\bno (?:endpoints|models?) found that support image input\b",
+        scope=_PROVIDER,
+    ),
+    says(
+        "local.grammar",
+        Step.SHAPE,
+        Kind.TOOL_SCHEMA_REJECTED,
+        r"\b(?:failed to|error|could not|unable to) (?:parse|parsing|compile|compiling) (?:the )?"
+        r"grammar\b",
+        scope=_PROVIDER,
+    ),
+    says(
+        "local.template",
+        Step.REQUEST,
+        Kind.INVALID_REQUEST,
+        r"\b(?:issue|error|problem) with the model's prompt template\b|\bjinja exception\b",
+        r"\b(?:error|failed) (?:rendering|to render|applying|to apply) (?:the )?"
+        r"(?:prompt|chat|jinja) ?template\b",
+        priority=-20,
     ),
     says(
         "local.model_missing",

@@ -29,6 +29,7 @@ RULES: Final[tuple[Rule, ...]] = (
             r"|is not valid|is valid for|cannot validate)"
         ),
         r"\binvalid peer certificate\b|\bunknownissuer\b",
+        r"\bpkix path (?:building|validation) failed\b|\bvalid certification path\b",
         r"\bcert(?:ificate)?_?common_?name_?invalid\b|\berr_cert_\w+\b",
         r"\berr_tls_cert_altname_invalid\b",
         r"\bhostname/ip does not match certificate\b|\bhostname .{0,80}doesn't match\b",
@@ -46,7 +47,10 @@ RULES: Final[tuple[Rule, ...]] = (
         _STEP,
         Kind.TLS_FAILURE,
         r"\bssl: wrong[_ ]version[_ ]number\b|\bwrong version number\b|\btlsv1 alert\b",
-        r"\bsslv3 alert handshake failure\b|\bhandshake failure\b",
+        r"\bsslv3 alert handshake failure\b|\bhandshake[ _]failure\b",
+        r"\bfatal alert: (?:protocol_version|unknown_ca|\w*certificate\w*|unrecognized_name)\b",
+        # Windows' own TLS, by its texts and by its numbers.
+        r"\bmessage received was unexpected or badly formatted\b|\bos error -21468930\d\d\b",
         r"\berr_ssl_(?:protocol_error|version_or_cipher_mismatch|wrong_version_number)\b",
         r"\bunsupported protocol version\b.{0,20}tls",
         (
@@ -76,6 +80,7 @@ RULES: Final[tuple[Rule, ...]] = (
         (Kind.AUTH_REQUIRED, Kind.ACCESS_DENIED),
         r"\bproxy authentication required\b|\bproxyerror\b|\bunable to connect to proxy\b",
         r"\bcannot connect to proxy\b|\btunnel connection failed\b|\bfrom proxy after connect\b",
+        r"\btunneling socket could not be established\b",
         errors=("proxyerror", "clienthttpproxyerror", "clientproxyconnectionerror"),
     ),
     says(
@@ -92,6 +97,9 @@ RULES: Final[tuple[Rule, ...]] = (
         r"\berr_proxy_connection_failed\b|\berr_tunnel_connection_failed\b",
         r"\b(?:received http code|response) \d{3} from proxy\b|\bproxyerror\b",
         r"\bproxyconnect tcp\b|\bproxy server (?:refused|rejected|returned|denied)",
+        r"\bconnect tunnel\b.{0,40}\bfailed\b|\btunnel\w*\b.{0,80}\b407\b",
+        # The way to the proxy itself is a way like any other.
+        unless=r"\btunnel\w*\b.{0,60}\bcause=(?:getaddrinfo|connect|read|write|socket)\b",
         priority=15,
     ),
     says(
@@ -131,7 +139,7 @@ RULES: Final[tuple[Rule, ...]] = (
         r"\berrno (?:104|54)\b|\bconnection_(?:reset|aborted)\b",
         r"\bconnection(?:reset|aborted)(?:error)?\b|\breset by peer\b",
         r"\bsoftware caused connection abort\b|\bstream (?:was )?reset\b|\brst_stream\b",
-        r"\bssl_error_syscall\b",
+        r"\bssl_error_syscall\b|\btls handshake eof\b",
         cause=Cause.RESET,
         priority=6,
     ),
@@ -146,7 +154,7 @@ RULES: Final[tuple[Rule, ...]] = (
         r"\brequest timed? ?out\b|\bnetwork timeout\b|\btimeout of \d+ ?ms exceeded\b",
         r"\bheaders ?timeout\b|\bbody ?timeout\b|\bund_err_(?:connect|headers|body)_timeout\b",
         r"\b(?:read|write|pool|connect)timeout(?:error)?\b|\bcontext deadline exceeded\b",
-        r"\btls handshake timeout\b|\bi/o timeout\b|\boperation timed ?out\b",
+        r"\bhandshake (?:timeout|timed ?out)\b|\bi/o timeout\b|\boperation timed ?out\b",
         r"\bclient\.timeout\b|\berr_(?:connection_)?timed_out\b",
         r"\baborted due to timeout\b|\bos error (?:110|60|10060)\b|\berrno (?:110|60)\b",
         r"\bwinerror 10060\b|\bapitimeouterror\b|\brequest_timeout\b|\bdeadline has elapsed\b",
@@ -188,6 +196,9 @@ RULES: Final[tuple[Rule, ...]] = (
             r"(?:closed|lost|dropped|terminated|interrupted|broken)\b"
         ),
         r"\bserver (?:has )?(?:disconnected|closed the connection)\b",
+        r"\babnormal closure\b|\bwebsocket closed:? \(?10(?:0[16]|1[1-4])\b",
+        r"\bssl ?engine closed\b",
+        r"\bremote host (?:closed connection|terminated the handshake)\b",
         r"\bremote end closed connection\b|\bserver sent goaway\b|\bgoaway\b",
         r"\bpeer closed connection\b|\bconnection_closed\b",
         r"\berr_connection_(?:closed|failed)\b|\berr_empty_response\b",
@@ -247,6 +258,7 @@ RULES: Final[tuple[Rule, ...]] = (
         _STEP,
         _LOST,
         r"\bfetch failed\b|\bfailed to fetch\b|\bnetwork ?error\b|\bnetworkerror\b",
+        r"\brequest to https?://\S+ failed, reason: ",
         r"\berr_network\b|\berror sending request\b|\bfailed to send (?:the )?request\b\.?$",
         r"\bnet::err_(?:failed|network\w*|internet\w*|connection\w*|address\w*|timed_out)\b",
         r"\b(?:unable|failed) to connect\b",

@@ -32,6 +32,7 @@ RULES: Final[tuple[Rule, ...]] = (
             r" example"
             r"|first[, ]|next[, ]|then[, ]|yes[,. ]|no[,] |great[,.! ]|perfect[,.! ]|good[,. ])"
         ),
+        unless=r"\binternal error: \w+ api error: |\bapi error: (?:post|get) \W?https?://",
         surfaces=_TEXT,
     ),
     says(
@@ -90,6 +91,8 @@ RULES: Final[tuple[Rule, ...]] = (
             r"|gpt|claude|gemini|flash|sonnet|haiku|opus|auto)"
         ),
         r"you are now using .{0,60}(?:model|flash|mini)",
+        # Whoever reports the error in the same breath reports an error.
+        unless=r"^\W*api error\b",
     ),
     says(
         "notice.proactor_noise",

@@ -87,8 +87,8 @@ RULES: Final[tuple[Rule, ...]] = (
         Step.SHAPE,
         Kind.TOOL_SCHEMA_REJECTED,
         r"\binvalid schema for function\b|\binvalid_function_parameters\b",
-        r"\binvalid 'tools(?:\[\d+\])?|\btools\.function\.(?:parameters|name)\b",
-        r"\btools\[\d+\]\.(?:function\.)?(?:parameters|name)\b",
+        r"\binvalid 'tools(?:\[\d+\])?|\btools\.function\.(?:parameters|name|description)\b",
+        r"\btools(?:\[\d+\]|\.\d+)\.(?:function\.)?(?:parameters|name|description)\b",
         scope=_PROVIDER,
     ),
     field_is(
@@ -183,7 +183,11 @@ RULES: Final[tuple[Rule, ...]] = (
         Kind.AUTH_REQUIRED,
         r"\bno auth(?:entication|orization)? (?:credentials|header|token)\b",
         r"\bapi_key (?:client )?option must be set\b|\bset the \w+_api_key\b",
-        r"\b\w+_api_key is not set\b",
+        r"\b\w+_api_key (?:is |was )?(?:not set|not found|not configured|missing|required|empty)\b",
+        (
+            r"\b(?:could not|couldn't|cannot|can't) find (?:an? |the |your )?"
+            r"(?:secret (?:with|named|for)|api key|credentials?)\b"
+        ),
         r"\bincorrect api key\b|\binvalid[_ ]api[_ ]key\b|\bno api key\b",
         r"\bapi key (?:is )?(?:not valid|invalid|missing|required|expired|not found|revoked)",
         r"\bmissing (?:bearer|api key|authorization|authentication)\b",

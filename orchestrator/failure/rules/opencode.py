@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from orchestrator.failure.kinds import Kind
-from orchestrator.failure.rule import Rule, Step, field_is, says
+from orchestrator.failure.rule import Rule, Step, field_is, forbid, says
 
 RULES: Final[tuple[Rule, ...]] = (
     field_is(
@@ -50,8 +50,11 @@ RULES: Final[tuple[Rule, ...]] = (
         "opencode.no_credits",
         Step.ALLOWANCE,
         Kind.BILLING,
+        # With a 401 in front, as its missing models.
         r"\bcreditserror\b|\bno payment method\b|\bmonthlylimiterror\b.{0,80}spend",
     ),
+    forbid("opencode.401_for_a_model", (Kind.AUTH_REQUIRED,), facts=(("type", "modelerror"),)),
+    field_is("opencode.free_tier", Step.ACCESS, Kind.ACCESS_DENIED, "type", "freetiererror"),
     says(
         "aisdk.empty",
         Step.SERVER,

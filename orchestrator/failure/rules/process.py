@@ -116,6 +116,7 @@ RULES: Final[tuple[Rule, ...]] = (
         r"\bprocess (?:is |was )?not running\b|^(?:\[errno 32\] )?broken pipe\b",
         surfaces=_DEAD | {Surface.EXCEPTION},
         cause=Cause.PIPE,
+        check="not_over_network",
         priority=-5,
     ),
     raised(

@@ -119,6 +119,15 @@ RULES: Final[tuple[Rule, ...]] = (
         cause=Cause.INSTALL,
     ),
     says(
+        "start.container",
+        _START,
+        Kind.AGENT_START_FAILED,
+        r"\b(?:cannot|could not|failed to) connect to the docker daemon\b|\bdocker_engine\b",
+        r"\bis the docker daemon running\b|\bunable to find image\b",
+        surfaces=_DEAD,
+        cause=Cause.INSTALL,
+    ),
+    says(
         "start.sandbox",
         _START,
         Kind.AGENT_START_FAILED,
@@ -191,7 +200,8 @@ RULES: Final[tuple[Rule, ...]] = (
         Kind.AGENT_START_FAILED,
         r"\bspawn \S+ (?:eacces|eperm)\b",
         r"(?:^|: )(?:line \d+: )?\S+: permission denied$",
-        r"\bpermission denied \(os error 13\)",
+        r"\bpermission denied \(os error 13\)|\bexec\b.{0,120}: permission denied\b",
+        r"\bpermission denied while trying to connect to the docker daemon\b",
         r"\beacces: permission denied, (?:open|mkdir|access|exec|spawn|rename|unlink)",
         r"\brunning scripts is disabled on this system\b",
         r"\bcannot be loaded because running scripts\b",
@@ -209,6 +219,17 @@ RULES: Final[tuple[Rule, ...]] = (
             r"|starting|launch\w*|initiali[sz]\w+)\b"
         ),
         cause=Cause.EXIT,
+    ),
+    says(
+        # A client's words for the agent; the servers of its tools come and go.
+        "start.server_exited",
+        _START,
+        Kind.AGENT_START_FAILED,
+        r"\bserver exited with status (?:exit (?:code|status): )?[1-9]\d?\b",
+        surfaces=_ALIVE | {Surface.EXCEPTION},
+        unless=r"\bmcp\b|\blanguage server\b|\bdev server\b",
+        cause=Cause.EXIT,
+        priority=-5,
     ),
     says(
         "start.process_exited_inside_adapter",

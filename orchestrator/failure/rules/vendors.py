@@ -29,6 +29,7 @@ RULES: Final[tuple[Rule, ...]] = (
         Step.ALLOWANCE,
         Kind.BILLING,
         r"\brequires more credits\b|\bcan only afford\b",
+        r"\bcreate a key with a higher (?:\w+ )?limit\b",
         r"\badd (?:more )?credits\b.{0,40}to continue\b|\bno credits? (?:left|remaining)\b",
         priority=10,
     ),
@@ -58,7 +59,36 @@ RULES: Final[tuple[Rule, ...]] = (
         Kind.SERVER_ERROR,
         r"\bprovider returned error\b|\bno response from (?:the )?(?:provider|upstream)\b",
         r"\bprovider disconnected\b",
+        check="not_told_to_change",
         priority=-10,
+    ),
+    says(
+        "mistral.order",
+        Step.SHAPE,
+        Kind.MALFORMED_REQUEST,
+        r"\bexpected last role\b|\bunexpected role\b.{0,40}(?:after role|roleenum)",
+        r"\bunexpected role roleenum\b|\binvalid_request_message_order\b",
+        scope=_PROVIDER,
+    ),
+    says(
+        "cloudflare.throttle",
+        Step.THROTTLE,
+        Kind.RATE_LIMITED,
+        r"\berror(?: code)?: ?1015\b|\berror 1015\b",
+    ),
+    says(
+        "cloudflare.denied",
+        Step.ACCESS,
+        Kind.ACCESS_DENIED,
+        r"\berror(?: code)?: ?10(?:0[6-9]|10|12|20)\b|\berror 10(?:10|20)\b",
+    ),
+    says(
+        "nvidia.no_function",
+        Step.MODEL,
+        Kind.MODEL_NOT_FOUND,
+        # Its models are functions, and their names are ids.
+        r"\bfunction ['\"]?[0-9a-f]{8}-[0-9a-f-]{27}['\"]?: (?:.{0,120} )?not found\b",
+        scope=_PROVIDER,
     ),
     says(
         "mistral.tier_capacity",
@@ -122,6 +152,23 @@ RULES: Final[tuple[Rule, ...]] = (
         "engine_overloaded_error",
         "rate_limit_reached_error_overloaded",
     ),
+    says(
+        # With a throttle's status and a throttle's type beside it.
+        "kimi.engine_overloaded",
+        Step.THROTTLE,
+        Kind.OVERLOADED,
+        r"\bengine is (?:currently )?overloaded\b",
+    ),
+    says(
+        "kimi.coding_agents",
+        Step.ACCESS,
+        Kind.ACCESS_DENIED,
+        r"\baccess_terminated_error\b",
+        (
+            r"\bonly available (?:for|to) (?:\w+ ){0,3}(?:agents|clients|users|customers|members"
+            r"|subscribers|organi[sz]ations)\b"
+        ),
+    ),
     field_is("kimi.rate", Step.THROTTLE, Kind.RATE_LIMITED, "type", "rate_limit_reached_error"),
     says(
         "databricks.limit",
@@ -136,6 +183,18 @@ RULES: Final[tuple[Rule, ...]] = (
         r"\brequest rate increased too quickly\b",
         r"\bthrottling\.(?:ratequota|burstrate|allocationquota)\b|\blimit_requests\b",
         r"\blimit_burst_rate\b",
+    ),
+    says(
+        "volcengine.set_limit",
+        Step.ALLOWANCE,
+        Kind.USAGE_LIMIT,
+        r"\breached the set inference limit\b|\bsetlimitexceeded\b",
+    ),
+    says(
+        "volcengine.overdue",
+        Step.ALLOWANCE,
+        Kind.BILLING,
+        r"\baccountoverdueerror\b",
     ),
     says(
         "alibaba.arrears",
@@ -193,7 +252,8 @@ RULES: Final[tuple[Rule, ...]] = (
         "cerebras.no_body",
         Step.SHAPE,
         Kind.CONTEXT_OVERFLOW,
-        r"^\W*4(?:00|13) (?:status code )?\(no body\)",
+        r"^\W*413 (?:status code )?\(no body\)",
+        r"\bcerebras\b.{0,80}\b400 (?:status code )?\(no body\)",
         scope=_PROVIDER,
         priority=10,
     ),

@@ -65,13 +65,13 @@ async def _run(output: Output, listener: Listener | None) -> None:
         async with hosted(
             command, _SETTINGS, sinks=[timeline], observers=[timeline], listener=listener
         ) as host:
-            output.say("three turns over an agent that fails on purpose, as a process of its own")
+            output.note("three turns over an agent that fails on purpose, as a process of its own")
             timeline.begin()
             for prompt, stops in _TURNS:
                 await _turn(host, show, prompt, stops=stops)
             show.summary(summarise(host.metrics))
             if listener is not None:
-                output.say(f"serving {listener.url}/metrics; Ctrl-C ends it")
+                output.note(f"serving {listener.url}/metrics; Ctrl-C ends it")
                 await told_to_end()
 
 

@@ -94,7 +94,7 @@ def demo(
         allowed = f"a number from 1 to {_FASTEST:g}"
         raise Halt("usage", f"{speed:g} is not allowed; {allowed} is", field="--speed")
     listener = listening(listen)
-    output.say(f"serving {listener.url}/metrics, {speed:g} times real time; Ctrl-C ends it")
+    output.note(f"serving {listener.url}/metrics, {speed:g} times real time; Ctrl-C ends it")
     if not listener.address.loopback:
         output.warn("other machines can reach this address, and nobody is asked who they are")
     import anyio  # noqa: PLC0415 - `metrics list` does without an event loop

@@ -96,7 +96,7 @@ def tune(
     if stopped:
         tried = len(search.tried)
         words = f"{tried} of {budget} settings" if tried < budget else f"{tried} settings"
-        output.say(f"Stopped by Ctrl-C after {words}.")
+        output.note(f"Stopped by Ctrl-C after {words}.")
         return Exit.INTERRUPTED
     return Exit.OK if best.holds else Exit.FAILED
 

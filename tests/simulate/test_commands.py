@@ -232,6 +232,10 @@ def test_tune_keeps_the_best_so_far_at_ctrl_c(capsys, small, monkeypatch, tmp_pa
     assert run(["tune", *arguments]) == Exit.INTERRUPTED
     assert (tmp_path / "tuned.toml").exists()
     assert "Stopped by Ctrl-C after 2 of 60 settings." in capsys.readouterr().err
+    calls.clear()
+    assert run(["tune", *arguments, "--out", "more.toml", "--json"]) == Exit.INTERRUPTED
+    note = json.loads(capsys.readouterr().err)
+    assert note == {"note": "Stopped by Ctrl-C after 2 of 60 settings."}
 
 
 def test_tune_without_its_extra_says_how_to_get_it(capsys, small, monkeypatch):

@@ -11,6 +11,8 @@ import threading
 
 OVERLOADED = {"code": -32603, "message": "529", "data": {"errorKind": "overloaded"}}
 BATCH_BYTES = 64 * 1024
+BUFFER_BYTES = 256 * 1024
+"""What a reader takes in at once."""
 
 
 def write(fd, data):
@@ -59,7 +61,7 @@ def agent():
 
 
 def pump(source, target):
-    with os.fdopen(source, "rb", 256 * 1024, closefd=False) as lines:
+    with os.fdopen(source, "rb", BUFFER_BYTES, closefd=False) as lines:
         for raw in iter(lines.readline, b""):
             write(target, raw)
     os.close(target)

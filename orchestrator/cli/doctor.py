@@ -10,7 +10,7 @@ from attrs import asdict
 from cyclopts import Parameter
 from rich.text import Text
 
-from orchestrator.acp.doctor import Finding, Mark, Patient, remedies
+from orchestrator.acp.doctor import Finding, Mark, Patient, examine, failed, remedies
 from orchestrator.acp.process import Command, CommandMissingError, resolve
 from orchestrator.acp.runtime import Runtime
 from orchestrator.cli.chosen import Chosen
@@ -63,7 +63,7 @@ def doctor(
         _print(output, hopes)
     if patient.found["start"].mark is Mark.NO and patient.refusal is not None:
         raise _unreachable(patient.refusal, resolved.name)
-    return Exit.FAILED if patient.failed else Exit.OK
+    return Exit.FAILED if failed(patient.found) else Exit.OK
 
 
 async def _examine(
@@ -71,7 +71,7 @@ async def _examine(
 ) -> Patient:
     async with Runtime(command, loaded.settings.watchdogs) as runtime:
         patient = Patient(runtime, prompt, tell)
-        await patient.examine()
+        await examine(patient)
     return patient
 
 

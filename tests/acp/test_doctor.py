@@ -6,7 +6,16 @@ import pytest
 import trio
 import trio.testing
 
-from orchestrator.acp.doctor import CHECKS, REMEDIES, Mark, Patient, bounded, remedies
+from orchestrator.acp.doctor import (
+    CHECKS,
+    REMEDIES,
+    Mark,
+    Patient,
+    bounded,
+    examine,
+    failed,
+    remedies,
+)
 from orchestrator.acp.process import Command
 from orchestrator.acp.runtime import Runtime
 from orchestrator.settings.model import Watchdogs
@@ -31,7 +40,7 @@ async def examined(double, *, prompt="", left=frozenset(), processes=None):
         patient = Patient(
             runtime, prompt, processes=lambda: next(census), living=lambda pids: pids & left
         )
-        await patient.examine()
+        await examine(patient)
     return patient
 
 
@@ -67,7 +76,7 @@ async def test_a_good_agent_is_good_for_everything_and_is_sent_no_prompt():
         "incident": "partly",
         "clean": "yes",
     }
-    assert not patient.failed
+    assert not failed(patient.found)
     assert not any("session/prompt" in methods for methods in double.methods)
 
 
@@ -83,6 +92,23 @@ async def test_a_model_that_can_not_be_set_can_not_be_swapped():
     patient = await examined(double)
     assert patient.found["model"].text == "It lists 2 models, but kept big when small was set."
     assert hopes(patient)["swap"] == "no"
+
+
+async def test_a_model_that_can_not_be_set_again_is_told_and_the_prompts_went_to_it():
+    double = Double()
+
+    def refuse_big(message):
+        if message["params"]["value"] == "big":
+            return fail(-32602, "Invalid params")(message)
+        double.model = message["params"]["value"]
+        return answer(message["id"], double.options)
+
+    double.answers |= {"session/set_config_option": refuse_big, **prompts(double, "cancelled")}
+    patient = await examined(double, prompt="hello")
+    assert patient.found["model"].text == "It lists 2 models; small can be set, but not big."
+    assert (marks(patient)["model"], hopes(patient)["swap"]) == ("partly", "partly")
+    methods = double.methods[0]
+    assert methods.index("session/set_config_option") > methods.index("session/cancel")
 
 
 @pytest.mark.parametrize(
@@ -139,7 +165,7 @@ async def test_an_answer_that_outruns_the_cancel_leaves_it_untried():
 async def test_a_prompt_that_fails_is_a_failure_and_the_rest_is_still_tried():
     double = Double(answers={"session/prompt": fail(-32000, "Log in first")})
     patient = await examined(double, prompt="hello")
-    assert patient.failed
+    assert failed(patient.found)
     assert (marks(patient)["answer"], marks(patient)["cancel"]) == ("no", "untried")
     assert marks(patient)["load"] == "yes"
 
@@ -161,7 +187,7 @@ async def test_an_agent_that_dies_of_the_prompt_is_told_and_started_again():
 async def test_processes_that_outlive_the_kill_are_named():
     patient = await examined(Double(), left=frozenset({2}))
     assert patient.found["kill"].text == "Killed, it leaves processes behind: 2."
-    assert patient.failed
+    assert failed(patient.found)
     assert hopes(patient)["clean"] == "no"
 
 
@@ -204,7 +230,7 @@ async def test_a_session_that_can_be_closed_is_closed():
 @pytest.mark.parametrize("opened", [fail(-32000, "Log in first"), {}])
 async def test_without_a_session_there_is_no_recovery_to_speak_of(opened):
     patient = await examined(Double(answers={"session/new": opened}))
-    assert patient.failed
+    assert failed(patient.found)
     assert marks(patient)["session"] == "no"
     assert marks(patient)["load"] == "untried"
     assert remedies(patient.found) == ()
@@ -220,7 +246,7 @@ async def test_an_agent_that_never_answers_is_given_up(silent):
     started = anyio.current_time()
     patient = await examined(double)
     assert anyio.current_time() - started <= 4 * 60
-    assert patient.failed
+    assert failed(patient.found)
     assert all(wire.killed or "session/new" in silent for wire in double.wires)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from orchestrator.errors import AgentError, RuntimeFailure
-    from orchestrator.failure.classify import classify
+    from orchestrator.failure.classify import classify, warm
     from orchestrator.failure.kinds import Action, Category, Kind
     from orchestrator.failure.raw import RawFailure
     from orchestrator.failure.verdict import Context, Refusal, Verdict
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 _HOMES: Final = {
     "errors": ("AgentError", "RuntimeFailure"),
-    "failure.classify": ("classify",),
+    "failure.classify": ("classify", "warm"),
     "failure.kinds": ("Action", "Category", "Kind"),
     "failure.raw": ("RawFailure",),
     "failure.verdict": ("Context", "Refusal", "Verdict"),
@@ -161,6 +161,7 @@ __all__ = [
     "retry_if_transient",
     "verdict_on",
     "wait_for_hint",
+    "warm",
 ]
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
+import anyio.to_thread
 from attrs import frozen
 
 from orchestrator.acp.agent import AcpAgent
@@ -14,6 +16,7 @@ from orchestrator.acp.options import Options
 from orchestrator.acp.process import Command
 from orchestrator.acp.runtime import Runtime
 from orchestrator.cli.loop_noise import LoopNoise
+from orchestrator.failure.classify import warm
 from orchestrator.metrics import MetricsObserver
 from orchestrator.runner import Observer, Orchestrator, Session
 from orchestrator.settings.model import Settings
@@ -115,6 +118,8 @@ async def hosted(
         if served is not None:
             served.watch(orchestrator)
             tasks.start_soon(served.serve)
+        # While the agent starts: no turn shall wait for it at its first failure.
+        tasks.start_soon(partial(anyio.to_thread.run_sync, warm, abandon_on_cancel=True))
         async with runtime, orchestrator:
             agent = AcpAgent(
                 runtime, session_id=load, canary_timeout_s=settings.recoveries.canary_timeout_s

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 import anyio
+import anyio.to_thread
 from anyio.abc import TaskStatus
 from attrs import define, field
 
@@ -21,6 +22,7 @@ from orchestrator.acp.proxy.sessions import Sessions
 from orchestrator.acp.proxy.store import Store
 from orchestrator.acp.proxy.turns import Turns
 from orchestrator.acp.proxy.upstream import Upstream
+from orchestrator.failure.classify import warm
 from orchestrator.runner import Observer, Orchestrator
 from orchestrator.settings.model import Settings
 from orchestrator.sinks import Sink
@@ -80,6 +82,8 @@ class Setup:
         try:
             async with anyio.create_task_group() as tasks:
                 await tasks.start(_mind_signals, tasks.cancel_scope)
+                # While the agent starts: no turn shall wait for it at its first failure.
+                tasks.start_soon(partial(anyio.to_thread.run_sync, warm, abandon_on_cancel=True))
                 if self.beside is not None:
                     use = partial(_put_in_force, proxy, orchestrator)
                     tasks.start_soon(self.beside, use)

@@ -16,6 +16,8 @@ _PIECE_BYTES: Final = 64 * 1024
 """Lines are joined up to this size before they are written; a longer one goes by itself."""
 _FULL_BYTES: Final = 4 * 1024 * 1024
 """A client that reads slowly makes the agent wait from here on."""
+_KEPT_BYTES: Final = 8 * 1024 * 1024
+"""Free memory that the allocator may hold for the next large frames."""
 
 
 @define(eq=False)
@@ -38,6 +40,7 @@ class ClientWire:
         for fd in (self.stdin, self.stdout):
             os.set_blocking(fd, False)
             widen(fd)
+        _keep_buffers()
 
     async def receive(self) -> list[Frame] | None:
         """The next frames; None at the end of the stream."""
@@ -126,3 +129,13 @@ class ClientWire:
         self._lines.clear()
         self._bytes = 0
         self._room.set()
+
+
+def _keep_buffers() -> None:
+    """Let the allocator keep the memory of large frames from one read to the next.
+
+    The C library of most Linux systems hands freed memory back above a threshold, and gets it
+    again page by page: half of what a frame of 100 kB costs.  The largest block that was ever
+    freed sets the threshold.  Elsewhere this does nothing.
+    """
+    bytes(_KEPT_BYTES)

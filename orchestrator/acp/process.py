@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -129,7 +130,8 @@ class AgentProcess:
     _status: int = field(init=False)
     _lifeline: int = field(init=False)
     _tail: bytearray = field(factory=bytearray)
-    _writing: anyio.Lock = field(factory=anyio.Lock)
+    _writing: anyio.Lock = field(factory=partial(anyio.Lock, fast_acquire=True))
+    """Nobody else writes as a rule, so nobody has to be let by."""
     _gone: anyio.Event = field(factory=anyio.Event)
     _refused: str = ""
 

@@ -1,173 +1,43 @@
 """A value is a secret because of the name beside it: `api_key=...`, `"password": "..."`, a header.
 
-The name decides how much the value has to prove.  A *strong* name (`client_secret`) takes nearly
-any value; a *medium* one (`token`) wants letters mixed with digits; a *weak* one (`key`) wants a
-long random run.  Ordinary words, placeholders and pieces of code are never values.
-
-Used by `redact`; works on bytes, for the reasons given there.
+Here is where the two meet: what joins them in a text, in JSON and in a URL.  What each says by
+itself is in `secret_words`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import cache, lru_cache
+from functools import cache
 from itertools import islice
 from typing import Any, Final
 
 from orchestrator.failure.linear import compile_linear, find_all
-from orchestrator.failure.randomness import random_enough
-
-STRONG, MEDIUM, WEAK, NONE = 3, 2, 1, 0
+from orchestrator.failure.randomness import mixed_case, random_enough
+from orchestrator.failure.secret_words import (
+    CALL,
+    HEX,
+    IDENTIFIER_1,
+    LONG,
+    MEDIUM,
+    NONE,
+    SECRET_WORD,
+    SHORT,
+    STRONG,
+    WEAK,
+    is_password,
+    is_placeholder,
+    qualifies,
+    strength,
+)
 
 _MAX_FIELDS = 2_000
 """Fields of one object that are looked at for a name; more are a table."""
 _REMEMBERED = 40
 """Bytes before a name's core that are read to see the whole name."""
-_SHORT_SIGNATURE, _SHORT_PARAMETER = 8, 4
+_SHORT_SIGNATURE = 8
 _LOOKED_AT = 192
 """Bytes of a value that are judged; an accepted one is followed to its end."""
-_LONG = 64
-"""A value this long is never an ordinary word; it also bounds what a refusal has looked at."""
-
-# -- names ----------------------------------------------------------------------------------------
-
-_SUFFIX = (
-    r"(?:_?(?:id|value|val|plain|text|raw|b64|base64|old|new|prod|dev|test|live|main|[0-9]{1,2}))?"
-)
-_STRONG_NAME = re.compile(
-    r"(?:(?:pass_?(?:word|wd|phrase)|passwort|api_?key|auth_?token|access_?token|client_?secret"
-    r"|private_?key|secret_?key)s?|(?:^|_)(?:passcode|pwd|kennwort|senha|contrase[nñ]a|wachtwoord"
-    r"|mot_de_passe|密码|パスワード|secrets?|(?:api|app|access|account|admin|auth|client|consumer|customer|deploy"
-    r"|encryption|integration|license|master|private|project|root|secret|security|service"
-    r"|shared_access|signing|ssh|storage|subscription|user|webhook|write|ingest)_?(?:secret|key)s?"
-    r"|(?:api|app|access|admin|auth|authentication|bearer|bot|client|deploy|github|gitlab|id"
-    r"|identity|installation|jwt|login|npm|oauth|oauth2|personal|personal_access|private|pypi"
-    r"|refresh|registration|root|sas|secret|security|service|session|slack|user|vault|x_auth"
-    r"|x_vault|x_amz_security)_?token"
-    r"|(?:github|gitlab|azure|ado|azdo|devops|jira|personal)_?pat"
-    r"|shared_?access_?signature|connection_?string|conn_?str|credentials?|creds"
-    r"|(?:proxy_)?authorization|(?:set_)?cookies?2?|session_?(?:cookie|secret)"
-    r"|x_amz_(?:signature|credential)|x_goog_signature|authkey|passkey))" + _SUFFIX + r"$"
-)
-_MEDIUM_NAME = re.compile(
-    r"(?:^|_)(?:tokens?|pass|auth|jwt|sid|session_?key|otp|totp|mfa|pin|bearer"
-    r"|sas|dsn|sig|code_verifier|nonce_key)" + _SUFFIX + r"$"
-)
-_WEAK_NAME = re.compile(r"(?:key|signature|hmac|code|webhook)" + _SUFFIX + r"$")
-_OTHER_THINGS = re.compile(
-    r"(?:^|_)(?:public|primary|foreign|partition|sort|cache|lookup|dedupe?|idempotency|host|known|sub"
-    r"|row|group|map|object|s3|bucket|registry|unique|index|next|page|pagination|continuation"
-    r"|cursor|sync|unexpected|eos|bos|pad|stop|end|start|special|completion|prompt|input|output"
-    r"|cached|reasoning|max|min|total|status|error|exit|country|zip|postal|return|response|source"
-    r"|qr|bar|vs|model|quota|metric|routing|thinking)"
-    r"_?(?:tokens?|keys?|pass|auth|codes?|session|signature|credentials?)(?:_?id)?$"
-)
-"""Keys, tokens and codes of another sense, also where the two words stand apart."""
-_FLAGS = re.compile(r"(?:^|_)(?:has|is|no|use|need|needs|missing|expected)_[a-z_]+$")
-"""`has_password`: the answer to a question."""
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_JOINTS = re.compile(r"[\W_]+")
-
-
-def strength(name: str) -> int:
-    """How far a name alone makes its value a secret; reads the end of a long name only."""
-    return _strength(name[-_LONG:])
-
-
-@lru_cache(maxsize=2048)
-def _strength(name: str) -> int:
-    name = name.strip()
-    last = name.rpartition(" ")[2]
-    plain = _plain(last)
-    if _FLAGS.search(plain) or _OTHER_THINGS.search(plain):
-        return NONE
-    if _STRONG_NAME.search(plain):
-        return STRONG
-    # "api key" is one name in two words, and so is "completion token".
-    plain = _plain(name)
-    if _OTHER_THINGS.search(plain):
-        return NONE
-    if _STRONG_NAME.search(plain):
-        return STRONG
-    level = MEDIUM if _MEDIUM_NAME.search(plain) else WEAK if _WEAK_NAME.search(plain) else NONE
-    # The environment of a process names its secrets in capitals.
-    return level + 1 if level and "_" in last and last.isupper() else level
-
-
-def _plain(name: str) -> str:
-    return _JOINTS.sub("_", _CAMEL.sub("_", name)).strip("_").lower()
-
-
-# -- values ---------------------------------------------------------------------------------------
-
-_HEX = re.compile(rb"[0-9a-fA-F-]+")
-_UUID = re.compile(rb"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
-_VERSION = re.compile(rb"[0-9]+(?:\.[0-9]+)+|0x[0-9a-fA-F]+")
-_IDENTIFIER = re.compile(rb"[A-Za-z_][A-Za-z_]*(?:\.[A-Za-z_]\w*)*")
-_DOTTED = re.compile(rb"[A-Za-z_]+\d?(?:\.[A-Za-z_]+\d?)+")
-_IDENTIFIER_1 = re.compile(rb"[A-Za-z_]+\d?[A-Za-z_]*")
-_CALL = re.compile(rb"(?:(?:[A-Za-z_]\w*\.)+\w+|[A-Za-z_]+)[(\[]")
-_PLACEHOLDER = re.compile(
-    rb"(?i)<[^>]*>?|(?:\{[^{}]*\}?[:@/.-]?)+|\$\{[^}]*\}?|\$\(.*|\$[A-Z_][A-Z0-9_]*|\$env:\w+|%[A-Z_]+%"
-    rb"|%\(?\w*\)?s|\.{2,}|-+|_+|\[[^\]]*\]?|your[-_ ].*|my[-_ ]?(?:api|secret|token|pass).*"
-    rb"|x{3,}|\xe2\x80\xa6|\xff|\xfe[\xf5-\xfc]+\xfd"
-)
-_ORDINARY = frozenset(
-    b"none null nil true false undefined nan str string text bytes int integer float bool boolean "
-    b"object dict list array tuple set any optional required missing invalid valid incorrect wrong "
-    b"empty unset blank unknown expired revoked disabled enabled hidden redacted masked removed "
-    b"default basic bearer digest token password passwd pwd secret key value user username name "
-    b"self this not is was the a an in of on or and to for from error failed failure ok yes no "
-    b"auto env file prompt keyring vault oauth apikey header cookie query body path stdin with "
-    b"on off include omit same-origin same_origin allow deny manual automatic see".split()
-)
-_SENTENCE = frozenset(
-    b"the a an is are was must should can could not your you please required enter to of for in "
-    b"with and or from this that has have been no will may invalid".split()
-)
-_SECRET_WORD = re.compile(rb"(?i)pass|secret|token|key|cred|auth|cookie|header|config|setting|env")
-
-
-def is_placeholder(value: bytes) -> bool:
-    """True for what stands where a secret belongs: `<key>`, `${KEY}`, `your-key`, a tag of ours."""
-    return bool(_PLACEHOLDER.fullmatch(value))
-
-
-def _qualifies(level: int, value: bytes, *, quoted: bool, password: bool) -> bool:
-    value = value.strip()
-    if not value or is_placeholder(value) or (not password and _VERSION.fullmatch(value)):
-        return False
-    if level == STRONG:
-        return len(value) > _LONG or not _is_ordinary(value, quoted=quoted, password=password)
-    if value.lower() in _ORDINARY or _UUID.fullmatch(value) or (not quoted and _is_code(value)):
-        return False
-    if level == MEDIUM:
-        if value.isdigit():
-            return password and len(value) >= _SHORT_PARAMETER
-        whole = quoted and len(value) >= 16 and not re.search(rb"[\s_./:-]", value)  # noqa: PLR2004
-        return whole or random_enough(value, 6)
-    return random_enough(value, 20) and not _HEX.fullmatch(value)
-
-
-def _is_ordinary(value: bytes, *, quoted: bool, password: bool) -> bool:
-    lower = value.lower().rstrip(b".,;:!?)")
-    if lower in _ORDINARY:
-        return True
-    if value.isdigit():
-        return len(value) < (4 if password else 12)
-    words = lower.split()
-    if len(words) > 1:
-        return not _SENTENCE.isdisjoint(words)
-    return _is_code(value) if not quoted else bool(_UUID.fullmatch(value)) and not password
-
-
-def _is_code(value: bytes) -> bool:
-    """A variable, an attribute or a call, as in a line of source."""
-    if _DOTTED.fullmatch(value):
-        return True
-    return bool(_IDENTIFIER.fullmatch(value) and _SECRET_WORD.search(value))
-
 
 # -- names and values in a text -------------------------------------------------------------------
 
@@ -199,6 +69,12 @@ _REVERSED = (
     rf"(?i)[\"']{_VALUE_KEY}[\"']\s*:\s*[\"']([^\"'\n]*)[\"']\s*,\s*{_FIELD}"
     rf"[\"']{_NAME_KEY}[\"']\s*:\s*[\"']([^\"'\n]*)[\"']"
 )
+_BESIDE = (
+    # `API key 9f86... is invalid`: nothing joins the two, so both have to be unmistakable.
+    r"(?i)\b(?:x-)?(?:api|access|auth|subscription|client|private|secret|refresh|bearer|account)"
+    r"[ _-]?(?:key|token|secret)s?[ \t]*(?:->|[/:=<(`\"'\[ \t])[ \t]*[\"'`<(\[]{0,2}"
+    r"([A-Za-z0-9_-]{20,512})"
+)
 _IDENTIFIER_BYTES = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-$ "
 _VALUE = re.compile(
     rb"\s*(?:[\[({]+\s*)?(?:(?:String|Some|Optional|SecretStr|Secret|Sensitive)\(+)*"
@@ -224,17 +100,18 @@ _NEXT_PAIR = re.compile(rb"[,;&|](?=\s|$|[A-Za-z_][A-Za-z0-9_.-]*\s*[=:])|[,;&|]
 
 def joined() -> str:
     """Everything that starts a search here, as one pattern, for a gate."""
-    return "|".join(f"(?:{pattern})" for pattern in (_ASSIGNED, _FLAG, _REVERSED))
+    return "|".join(f"(?:{pattern})" for pattern in (_ASSIGNED, _FLAG, _REVERSED, _BESIDE))
 
 
 @cache
-def _patterns() -> tuple[Any, Any, Any]:
-    return compile_linear(_ASSIGNED), compile_linear(_FLAG), compile_linear(_REVERSED)
+def _patterns() -> tuple[Any, Any, Any, Any]:
+    assigned, flag, backwards, beside = map(compile_linear, (_ASSIGNED, _FLAG, _REVERSED, _BESIDE))
+    return assigned, flag, backwards, beside
 
 
 def spans(data: bytes) -> Iterator[tuple[int, int]]:
     """Where the values of secret names stand in a text."""
-    assigned, flag, reversed_ = _patterns()
+    assigned, flag, reversed_, beside = _patterns()
     done = 0
     for match in find_all(assigned, data):
         found = _assigned(data, match) if match.start() >= done else None
@@ -248,6 +125,18 @@ def spans(data: bytes) -> Iterator[tuple[int, int]]:
     for match in find_all(reversed_, data) if b"alue" in data else ():
         if hides(match.group(2).decode("utf-8", "replace"), match.group(1)):
             yield match.span(1)
+    for match in find_all(beside, data):
+        if _is_noise(match.group(1)):
+            yield match.span(1)
+
+
+def _is_noise(value: bytes) -> bool:
+    """A long run that nobody reads: digits of base 16, or both cases and digits."""
+    hexadecimal = len(value) >= _HEX_KEY and HEX.fullmatch(value)
+    return bool(hexadecimal or mixed_case(value)) and random_enough(value, 20)
+
+
+_HEX_KEY = 32
 
 
 def _span(value: re.Match[bytes]) -> tuple[int, int]:
@@ -273,7 +162,7 @@ def _flagged(data: bytes, match: Any) -> tuple[int, int] | None:
     text, quoted = data[start:end], value.lastgroup != "bare"
     if text.startswith(b"-"):
         return None
-    ok = _qualifies(level, text, quoted=quoted, password=_is_password(name))
+    ok = qualifies(level, text, quoted=quoted, password=is_password(name))
     return _whole(data, value) if ok else None
 
 
@@ -344,16 +233,16 @@ def _judged(
         return None
     if how in {_PAIR, _PROSE} and not _stands_out(text, level):
         return None
-    if not quoted and len(text) <= _LONG and _reads_on(data, start, end, value.start(), name):
+    if not quoted and len(text) <= LONG and _reads_on(data, start, end, value.start(), name):
         return None
-    if not _qualifies(level, text, quoted=quoted, password=_is_password(name)):
+    if not qualifies(level, text, quoted=quoted, password=is_password(name)):
         return None
     return _whole(data, value) if end == value.end() else (start, end)
 
 
 def _stands_out(text: bytes, level: int) -> bool:
     """Where only the neighbourhood of two texts speaks for a secret, the second has to as well."""
-    if _IDENTIFIER_1.fullmatch(text) and _SECRET_WORD.search(text):
+    if IDENTIFIER_1.fullmatch(text) and SECRET_WORD.search(text):
         return False
     return b"*" in text or random_enough(text, 6 if level == STRONG else 12)
 
@@ -362,17 +251,12 @@ def _reads_on(data: bytes, start: int, end: int, sep_end: int, name: str) -> boo
     """A call, an index, another assignment, the name itself, or a word of a sentence."""
     after = data[end : end + 3]
     word = data[start:end]
-    if after[:1] in {b"(", b"["} or after.lstrip()[:1] == b"=" or _CALL.match(data, start, end):
+    if after[:1] in {b"(", b"["} or after.lstrip()[:1] == b"=" or CALL.match(data, start, end):
         return True
     if word.decode("utf-8", "replace") in name:
         return True
     spaced = data[sep_end - 1 : sep_end] in {b" ", b"\t"} or start > sep_end
     return spaced and word.isalpha() and after[:1] == b" " and after[1:2].isalpha()
-
-
-def _is_password(name: str) -> bool:
-    lower = name.lower()
-    return any(word in lower for word in ("passw", "passphrase", "passcode", "pwd", "pin", "otp"))
 
 
 # -- names and values in JSON and in URLs ---------------------------------------------------------
@@ -388,21 +272,21 @@ def is_secret(name: str) -> bool:
 
 def is_value_key(key: str) -> bool:
     """True for the field that holds the value where another field holds the name."""
-    return bool(_VALUE_KEYS.fullmatch(key[:_LONG]))
+    return bool(_VALUE_KEYS.fullmatch(key[:LONG]))
 
 
 def neighbour(value: Mapping[Any, Any]) -> str:
     """The secret name that one field of an object gives to another, or nothing."""
     for key, item in islice(value.items(), _MAX_FIELDS):
-        named = isinstance(key, str) and isinstance(item, str) and _NAME_KEYS.fullmatch(key[:_LONG])
-        if named and len(item) <= _LONG and is_secret(item):
+        named = isinstance(key, str) and isinstance(item, str) and _NAME_KEYS.fullmatch(key[:LONG])
+        if named and len(item) <= LONG and is_secret(item):
             return str(item)
     return ""
 
 
 def names_next(item: str) -> bool:
     """True for an element of a list that names the next one: a header, a flag."""
-    return len(item) <= _LONG and " " not in item and strength(item.lstrip("-")) != NONE
+    return len(item) <= LONG and " " not in item and strength(item.lstrip("-")) != NONE
 
 
 def user_and_password(flag: str, item: str) -> bool:
@@ -413,12 +297,12 @@ def user_and_password(flag: str, item: str) -> bool:
 def hides(name: str, value: str | bytes) -> bool:
     """True where a field of this name has to hide this value."""
     raw = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
-    return _qualifies(strength(name), raw, quoted=True, password=_is_password(name))
+    return qualifies(strength(name), raw, quoted=True, password=is_password(name))
 
 
 def hides_number(name: str) -> bool:
     """True for a password or pin written as a number."""
-    return bool(name) and strength(name) == STRONG and _is_password(name)
+    return bool(name) and strength(name) == STRONG and is_password(name)
 
 
 def in_url(name: bytes, value: bytes) -> bool:
@@ -429,4 +313,4 @@ def in_url(name: bytes, value: bytes) -> bool:
     if level == WEAK:
         signed = name.lower().endswith(b"signature") and len(value) >= _SHORT_SIGNATURE
         return signed or random_enough(value, 16)
-    return len(value) >= _SHORT_PARAMETER
+    return len(value) >= SHORT

@@ -49,7 +49,10 @@ Span = tuple[int, int, str | None]
 """Start, end, and the host where a URL goes."""
 
 _URL_WITH_MORE = r"://[^\s]*[@?#;]|@tcp\("
-_SPEAKS, _RUN, _MIXED, _ESCAPED, _TAGGED = range(5)
+_SPEAKS, _RUN, _MIXED, _ESCAPED, _TAGGED, _HEX = range(6)
+_HEX_TEXT = r"(?:[2-7][0-9A-Fa-f]){12}"
+"""Digits of base 16 of twelve printable characters: no digest has as many."""
+_HEX_RUN = re.compile(rb"[0-9A-Fa-f]{24,}")
 
 
 _CLEAN_ALONE = (_RUN, _MIXED)
@@ -60,10 +63,11 @@ def _signs() -> Signs:
     """One pass that proves most texts clean, for whatever hides a secret shows one of these.
 
     A URL, shape or name that speaks for one; a run of base64, which counts only in mixed case; an
-    escape, below which the text is another one; a tag, whose bytes are another's while we work.
+    escape, below which the text is another one; a tag, whose bytes are another's while we work;
+    a text in base 16.
     """
     speaks = "|".join(f"(?:{part})" for part in (shapes.joined(), names.joined(), _URL_WITH_MORE))
-    return compile_signs(speaks, CORE, MIXED_CASE, ESCAPED, r"\[REDACTED: ", text=False)
+    return compile_signs(speaks, CORE, MIXED_CASE, ESCAPED, r"\[REDACTED: ", _HEX_TEXT, text=False)
 
 
 def seen(data: bytes) -> Sequence[int]:
@@ -88,6 +92,19 @@ def _find(data: bytes, depth: int = 0) -> Iterator[Span]:
         for start, end, run in runs(data):
             if is_aws_secret(run) or _holds_secret(run, depth):
                 yield start, end, None
+    if _HEX in signs and depth < _MAX_LAYERS:
+        for found in _HEX_RUN.finditer(data):
+            if _spells_secret(found.group(), depth):
+                yield *found.span(), None
+
+
+def _spells_secret(run: bytes, depth: int) -> bool:
+    """True for base 16 of a secret; a digit too many may stand in front."""
+    for skip in range(2):
+        decoded = bytes.fromhex(run[skip : skip + (len(run) - skip) // 2 * 2].decode("ascii"))
+        if is_text(decoded) and next(_find(decoded, depth + 1), None) is not None:
+            return True
+    return False
 
 
 def _holds_secret(run: bytes, depth: int) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from orchestrator.failure import secret_names as names
 from orchestrator.failure import secret_shapes as shapes
 from orchestrator.failure.randomness import DIGIT, mixed_case, random_enough
+from orchestrator.failure.secret_words import is_placeholder
 
 UNKNOWN_HOST = "unknown host"
 _MAX_HOST = 253
@@ -100,7 +101,7 @@ def _userinfo(url: bytes) -> bool:
     info, at, _ = _authority(url).rpartition(b"@")
     user, colon, password = info.partition(b":")
     if colon:
-        return bool(password) and not names.is_placeholder(password)
+        return bool(password) and not is_placeholder(password)
     plain = url.partition(b"://")[0].lower() in _PLAIN_USERS
     return bool(at) and not plain and random_enough(user, _LONG_USER)
 

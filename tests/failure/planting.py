@@ -58,6 +58,9 @@ BARE_SPELLINGS = {
     "in base64 of JSON": lambda s: f"body={_base64(json.dumps({'m': s}))}",
     "in base64 for URLs": lambda s: base64.urlsafe_b64encode(s.encode()).decode().rstrip("="),
     "in base64 over several lines": lambda s: base64.encodebytes(s.encode()).decode(),
+    "in base 16": lambda s: f"got {s.encode().hex()} here",
+    "in base 16, a digit in front": lambda s: f"0{s.encode().hex().upper()}",
+    "in base 16 of JSON": lambda s: json.dumps({"m": s}).encode().hex(),
     "in base64 twice": lambda s: _base64(_base64(s)),
 }
 """For those that need no neighbour."""

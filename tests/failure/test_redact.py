@@ -17,9 +17,9 @@ from orchestrator.failure.redact import (
     scrub_value,
     terminal_line,
 )
-from orchestrator.failure.secret_names import NONE, STRONG, strength
 from orchestrator.failure.secret_shapes import SHAPES
 from orchestrator.failure.secret_views import ESCAPED, views
+from orchestrator.failure.secret_words import NONE, STRONG, strength
 from tests.failure.false_positives import touched
 from tests.failure.planting import BARE, BARE_SPELLINGS, NAMED, SPELLINGS, survives, wrapped
 
@@ -111,6 +111,46 @@ def test_names_and_values_side_by_side_in_a_text_find_each_other():
         "- name: API_KEY\n  value: zzz9",
     ):
         assert "zzz9" not in clean(text)
+
+
+DIGEST = "9f86d081884c7d659a2feaa0c55ad015"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "API key {} is invalid",
+        "the x-api-key {} was refused",
+        "subscription key {}",
+        "apikey/{}/models",
+        "Access token -> {}",
+        "API key <{}>",
+        "client secret ({})",
+    ],
+)
+def test_a_bare_key_right_behind_its_name_goes(text):
+    assert DIGEST not in clean(text.format(DIGEST))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cache key: {}",
+        "md5 {}",
+        "commit {}",
+        "request id {}",
+        "the key {} is not in the table",
+        "object key/{}",
+    ],
+)
+def test_a_digest_behind_another_name_stays(text):
+    assert clean(text.format(DIGEST)) == text.format(DIGEST)
+
+
+def test_digits_of_base_16_that_spell_no_secret_stay():
+    for spelt in ("the quick brown fox jumps", "line 1: expected a value"):
+        text = f"dump: {spelt.encode().hex()}"
+        assert clean(text) == text
 
 
 def test_a_secret_that_a_terminal_wrapped_goes_to_its_end():

@@ -31,9 +31,15 @@ from orchestrator.turn.effects import Payload, Recover
 from orchestrator.turn.events import Step, StopReason
 
 _PROMPT: Final = "session/prompt"
-STALLED_RULE: Final = "acp.watchdog"
-"""Rule of the verdict on an agent that fell silent and acknowledged our cancel."""
+_STALLED_RULE: Final = "acp.watchdog"
 _STALLED: Final = "The agent fell silent, so its answer was cut off."
+_CIRCLED_RULE: Final = "acp.watchdog_circles"
+_CIRCLED: Final = (
+    "The agent wrote {} messages in a row without doing anything, so it was stopped. "
+    "Start a new session to go on."
+)
+CUT_OFF_RULES: Final = frozenset((_STALLED_RULE, _CIRCLED_RULE))
+"""Rules of the verdicts on a prompt that we cut off: its answer only acknowledges our cancel."""
 _CANARY: Final = "Answer with the single word: ready. Use no tools."
 
 
@@ -69,6 +75,14 @@ class Running:
     on_reply: Callable[[Reply], None] | None = None
     """Told of the answer in its place among the frames."""
 
+    def take(self, update: Mapping[str, Any], item: Any = None) -> None:
+        """One update of the session, and what it says about the agent's pace."""
+        self.intake.update(update, item)
+        if self.intake.lives:
+            self.watch.life()
+        self.watch.tools_running(len(self.intake.open_tools))
+        self.watch.messages_in_a_row(self.intake.messages)
+
 
 @define(eq=False)
 class AcpAgent:
@@ -88,6 +102,8 @@ class AcpAgent:
     _generation: int = 0
     """Of the process in which the session is open; 0 when it is in none."""
     _missing: Missing = Missing.NOTHING
+    _unproven: int = 0
+    """Generation of the process that loaded the session and has seen nothing of it since."""
     _running: Running | None = None
     _stopped: Attempt | None = None
     """An attempt that must not be sent any more."""
@@ -171,6 +187,8 @@ class AcpAgent:
                 await self._ask_to_stop(running)
             raise
         end = running.intake.end(reply)
+        if isinstance(end, StopReason) or running.intake.said or running.intake.done:
+            self._unproven = 0
         if running.cancelled and end is StopReason.END_TURN:
             return StopReason.CANCELLED
         return self._understand(end) if isinstance(end, RawFailure) else end
@@ -196,21 +214,33 @@ class AcpAgent:
 
     async def _silent(self, running: Running) -> AttemptEnd:
         """The watchdog's verdict: an agent that answers a cancel has stalled, another has died."""
+        circled = running.watch.circles and not running.cancelled
+        acknowledged = await self._acknowledged(running)
+        running.intake.lose()
+        if circled:
+            text = _CIRCLED.format(running.intake.messages)
+            return Verdict.of(
+                Kind.BUDGET_EXHAUSTED, text, delivery=Delivery.SENT, rule=_CIRCLED_RULE
+            )
+        if not acknowledged:
+            return self._understand(RawFailure.exit(-9, delivery=Delivery.SENT))
+        return Verdict.of(
+            Kind.CONNECTION_LOST,
+            _STALLED,
+            cause=Cause.STALLED,
+            delivery=Delivery.SENT,
+            rule=_STALLED_RULE,
+        )
+
+    async def _acknowledged(self, running: Running) -> bool:
+        """Cancel the prompt; an agent that does not answer in time is killed."""
         if not running.cancelled:
             await self._ask_to_stop(running)
             assert running.call is not None  # noqa: S101 - it was sent
             if await self._reply_or_silence(running.call, running.watch) is not None:
-                running.intake.lose()
-                return Verdict.of(
-                    Kind.CONNECTION_LOST,
-                    _STALLED,
-                    cause=Cause.STALLED,
-                    delivery=Delivery.SENT,
-                    rule=STALLED_RULE,
-                )
+                return True
         await self.runtime.kill()
-        running.intake.lose()
-        return self._understand(RawFailure.exit(-9, delivery=Delivery.SENT))
+        return False
 
     async def _ask_to_stop(self, running: Running) -> None:
         running.cancelled = True
@@ -257,7 +287,7 @@ class AcpAgent:
             raise SessionFailedError(self._not_opened(reply))
         self.runtime.detach(self.session_id)
         self.session_id = session_id
-        self._missing = Missing.EVERYTHING
+        self._missing, self._unproven = Missing.EVERYTHING, 0
         await self._opened(connection, reply)
 
     async def _load(self, connection: Connection) -> bool:
@@ -276,6 +306,7 @@ class AcpAgent:
         if self._missing is Missing.NOTHING:
             self._missing = Missing.PARTIAL
         await self._opened(connection, reply)
+        self._unproven = self._generation
         return True
 
     def _load_method(self) -> str:
@@ -301,11 +332,22 @@ class AcpAgent:
         def close_late(reply: Reply) -> None:
             self.runtime.close_late(connection, reply.fields.get("sessionId"))
 
+        return await self._ask(connection, method, params, "open a session", on_late=close_late)
+
+    async def _ask(
+        self,
+        connection: Connection,
+        method: str,
+        params: dict[str, Any],
+        what: str,
+        on_late: Callable[[Reply], None] | None = None,
+    ) -> Reply:
+        """One request about the session.  Raises SessionFailedError when no answer comes."""
         budget_s = self.runtime.watchdogs.session_s
         try:
-            return await connection.request(method, params, timeout_s=budget_s, on_late=close_late)
+            return await connection.request(method, params, timeout_s=budget_s, on_late=on_late)
         except TimeoutError:
-            text = f"{self.runtime.name} did not open a session within {budget_s:g} s."
+            text = f"{self.runtime.name} did not {what} within {budget_s:g} s."
             raise SessionFailedError(Verdict.of(Kind.AGENT_START_TIMEOUT, text)) from None
         except WireError as error:
             raise SessionFailedError(self.runtime.understand(error.raw, Phase.LOAD)) from error
@@ -328,7 +370,10 @@ class AcpAgent:
                 await self.open()
             case Step.RESET:
                 connection = await self.runtime.ready()
-                if not await self._load(connection):
+                # What this very process loaded, and lost before it said a word, is loaded no
+                # better by a second time.
+                in_vain = self._unproven == self.runtime.generation
+                if in_vain or not await self._load(connection):
                     await self._new(connection)
             case Step.DISCARD:
                 await self._new(await self.runtime.ready())
@@ -356,8 +401,7 @@ class AcpAgent:
 
     async def _set(self, connection: Connection, option_id: str, value: Any) -> None:
         params = {"sessionId": self.session_id, "configId": option_id, "value": value}
-        budget_s = self.runtime.watchdogs.session_s
-        reply = await connection.request("session/set_config_option", params, timeout_s=budget_s)
+        reply = await self._ask(connection, "session/set_config_option", params, "set an option")
         self.learn(reply.fields)
 
     def learn(self, part: Mapping[str, Any]) -> None:
@@ -394,14 +438,11 @@ class AcpAgent:
         running = self._running
         if running is None or (running.call is not None and running.call.done):
             return
-        running.watch.life()
-        running.intake.update(update)
-        running.watch.tools_running(len(running.intake.open_tools))
+        running.take(update)
 
     def on_notification(self, method: str, params: dict[str, Any]) -> None:
         """Any other notification of this session."""
         if self._running is not None:
-            self._running.watch.life()
             self._running.intake.notification(method, params)
 
     @property

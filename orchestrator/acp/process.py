@@ -11,6 +11,7 @@ import fcntl
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -195,6 +196,7 @@ class AgentProcess:
             if self.pid is not None and self._keeper.returncode != 0:
                 # Somebody killed the keeper.  The kernel kills the agent; its group is ours to do.
                 await to_thread.run_sync(keeper.kill_orphans, self.pid)
+                self.exit = self.exit or Exit(-signal.SIGKILL)
         if self.exit is None:
             self.exit = Exit(None)
         self._drain_stderr()

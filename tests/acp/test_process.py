@@ -273,7 +273,7 @@ async def test_a_killed_keeper_takes_the_agent_with_it(tmp_path):
         strays = [v["pid"] for v in await frames(process, 4)]
         agent = process.pid
         os.kill(psutil.Process(agent).ppid(), signal.SIGKILL)
-        assert await process.ended() == Exit(None)
+        assert await process.ended() == Exit(-signal.SIGKILL)
         assert not alive(agent)
     # What moved to a session of its own is out of reach now; the test must not leave it.
     keeper.kill_each(strays)

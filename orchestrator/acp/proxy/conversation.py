@@ -14,7 +14,7 @@ import anyio
 from attrs import define, field, frozen
 
 from orchestrator.acp.agent import (
-    STALLED_RULE,
+    CUT_OFF_RULES,
     AcpAgent,
     PromptLine,
     Remembering,
@@ -157,9 +157,7 @@ class Conversation(AcpAgent):
         elif running is None or running.call is None:
             self.show(frame)
         else:
-            running.watch.life()
-            running.intake.update(update, frame)
-            running.watch.tools_running(len(running.intake.open_tools))
+            running.take(update, frame)
             self._stream(frame, update, running)
 
     def _stream(self, frame: Frame, update: dict[str, Any], running: Running) -> None:
@@ -262,8 +260,8 @@ class Conversation(AcpAgent):
         running.on_reply = self._answered
         # The request stands in the lane as soon as its line is written.
         end = await super()._prompt(connection, running, _and_then(line, prompted.on_sent))
-        stalled = isinstance(end, Verdict) and end.rule == STALLED_RULE
-        reply = None if running.call is None or stalled else running.call.reply
+        cut_off = isinstance(end, Verdict) and end.rule in CUT_OFF_RULES
+        reply = None if running.call is None or cut_off else running.call.reply
         prompted.last = Last(reply, running.intake.withheld)
         return end
 
@@ -273,10 +271,11 @@ class Conversation(AcpAgent):
 
     # --- the session -----------------------------------------------------------------------------
 
-    def opened_by_client(self, reply: Reply) -> None:
+    def opened_by_client(self, reply: Reply, *, loaded: bool = False) -> None:
         """The client's own request opened this session in the process that runs."""
         self.learn(reply.fields)
         self._generation = self.runtime.generation
+        self._unproven = self._generation if loaded else 0
         self.runtime.attach(self.session_id, self)
 
     async def open(self) -> Connection:
@@ -306,8 +305,7 @@ class Conversation(AcpAgent):
             if isinstance(part, dict) and part.get(dial.current) == value:
                 continue
             params = {"sessionId": self.session_id, dial.param: value}
-            budget_s = self.runtime.watchdogs.session_s
-            await connection.request(method, params, timeout_s=budget_s)
+            await self._ask(connection, method, params, f"answer {method}")
 
     async def _step(self, recover: Recover) -> RecoveryResult:
         if recover.step is not Step.DEDICATED:

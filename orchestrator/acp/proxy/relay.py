@@ -16,7 +16,7 @@ from anyio.abc import TaskGroup
 from attrs import define, field
 
 from orchestrator.acp.agent import SessionFailedError
-from orchestrator.acp.connection import Reply
+from orchestrator.acp.connection import Connection, Reply
 from orchestrator.acp.framing import Frame, encode
 from orchestrator.acp.proxy.conversation import Conversation
 from orchestrator.acp.proxy.ending import failure_line
@@ -122,11 +122,12 @@ class Proxy:
             frame = self._waiting[0]
             conversation = self.sessions.find(frame.message)
             try:
-                if conversation is None:
-                    await self.upstream.ready()
+                opened = self.upstream.ready() if conversation is None else conversation.open()
+                connection = await opened
+                if connection.lost:
+                    self._answer_for_the_dead(frame.message.get("id"), connection)
                 else:
-                    await conversation.open()
-                await self._hand_on(frame, conversation)
+                    await self._hand_on(frame, conversation)
             except (StartFailedError, SessionFailedError) as error:
                 self.peer.post(failure_line(frame.message.get("id"), error.verdict))
             self._waiting.popleft()
@@ -239,13 +240,17 @@ class Proxy:
         """A process of the agent is gone: what it was asked, and what it asked, is void."""
         self.peer.wire.let_go()
         self.questions.void()
-        pending = self.requests.take_all()
         connection = self.upstream.connection
-        if not pending or connection is None:
+        if connection is None:
             return
+        if not self.upstream.parting:
+            self.say("the agent has ended by itself; what needs it next starts it again")
+        for request in self.requests.take_all():
+            self._answer_for_the_dead(request.number, connection)
+
+    def _answer_for_the_dead(self, number: object, connection: Connection) -> None:
         verdict = self.upstream.understand(connection.wire.failure(), Phase.IDLE)
-        for request in pending:
-            self.peer.post(failure_line(request.number, verdict))
+        self.peer.post(failure_line(number, verdict))
 
     async def _before_read(self) -> None:
         """What the last read brought is written; a client that reads slowly stops the clocks."""

@@ -45,6 +45,8 @@ class Upstream(Runtime):
     """The client's `initialize`; None until it came."""
     on_hello: Callable[[Reply], None] | None = None
     """Told of the answer to the client's own `initialize`; replays of it are nobody's business."""
+    parting: bool = False
+    """The process that runs, or ran last, ends by our will."""
     credentials: dict[str, Any] | None = None
     """Params of the client's last `authenticate` that worked."""
     _opening: int = 0
@@ -107,7 +109,16 @@ class Upstream(Runtime):
 
     # --- life ------------------------------------------------------------------------------------
 
+    async def kill(self) -> None:
+        self.parting = True
+        await super().kill()
+
+    async def close(self) -> None:
+        self.parting = True
+        await super().close()
+
     def _connect(self, wire: Wire) -> Connection:
+        self.parting = False
         return Connection(
             Lane(wire, self.before_read, self.after_read),
             self._on_notification,

@@ -139,6 +139,9 @@ def _writer(file: TextIO) -> Callable[[str], None]:
 
 def _journal(path: Path) -> Observer:
     try:
-        return JournalObserver(path)
-    except (OSError, ValueError) as error:
-        raise Halt("unreadable_file", f"{path}: {error}", field="--journal") from None
+        observer = JournalObserver(path)
+        observer.open()  # at the first turn it would be too late to say that it can't be written
+    except OSError as error:
+        told = f"{path} can't be written: {error.strerror}"
+        raise Halt("unreadable_file", told, field="--journal") from None
+    return observer

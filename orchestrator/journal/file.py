@@ -75,7 +75,7 @@ class JournalFile:
         data = line.encode() + b"\n"
         if self._fd is not None and self._size + len(data) > self.keeping.max_bytes:
             self.rotate()
-        fd = self._open()
+        fd = self.open()
         self._write(fd, data)
         if self.keeping.fsync is Fsync.ALWAYS or (last and self.keeping.fsync is Fsync.AT_END):
             os.fsync(fd)
@@ -99,7 +99,8 @@ class JournalFile:
                 os.fsync(fd)
             os.close(fd)
 
-    def _open(self) -> int:
+    def open(self) -> int:
+        """Open the file, where it is not open yet.  Raises OSError."""
         if self._fd is not None:
             return self._fd
         self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -95,6 +95,10 @@ class JournalObserver:
         if ended:
             del self._open[id(turn)]
 
+    def open(self) -> None:
+        """Open the file now and not with the first turn.  Raises OSError."""
+        self._file.open()
+
     def rotate(self) -> None:
         """Put the file aside now."""
         self._file.rotate()

@@ -202,18 +202,3 @@ def test_an_agent_that_cannot_start_is_told_once_and_not_started_again(tmp_path)
     assert first["error"]["message"] == second["error"]["message"] == third["error"]["message"]
     assert first["error"]["data"] == {"errorKind": "agent_start_failed"}
     assert starts.read_text() == "x"
-
-
-def test_own_retries_are_lowered_where_the_agent_has_a_setting_for_them(tmp_path):
-    from orchestrator.acp.process import Command
-    from orchestrator.acp.proxy.own_retries import lowered
-
-    claude = Command(("/bin/claude-agent-acp",), "/", {"A": "b"})
-    command, sentence = lowered(claude, {})
-    assert command.env == {"A": "b", "CLAUDE_CODE_MAX_RETRIES": "0"}
-    assert "no retries of its own" in sentence
-    command, sentence = lowered(claude, {"CLAUDE_CODE_MAX_RETRIES": "7"})
-    assert command is claude
-    assert "stays" in sentence
-    other = Command(("/bin/other",), "/")
-    assert lowered(other, {})[0] is other

@@ -85,12 +85,18 @@ class Intake:
     """Text of the model was shown."""
     said_now: bool = False
     """The last update was text of a message that is being streamed: more of it is said likewise."""
+    lives: bool = False
+    """The last update showed that the model is at work: its words, its tools, a new try at it."""
+    messages: int = 0
+    """Messages with an id of their own since the last tool, or plan, which a tool writes."""
     done: bool = False
     """A tool was started."""
     open_tools: set[str] = field(factory=set)
     refused: Refusal | None = None
     """What a metadata frame said about a refusal, before the end of the turn."""
     _message_id: str = ""
+    _progress: str = ""
+    """What the agent last told of trying again by itself."""
     _opening: list[tuple[str, Any]] = field(factory=list)
     """First chunk of a message that may turn out to be the error's own words, and what a relay
     keeps in its place behind it."""
@@ -100,7 +106,7 @@ class Intake:
 
     def update(self, update: Mapping[str, Any], item: Any = None) -> None:
         """Take one session update in."""
-        self.said_now = False
+        self.said_now = self.lives = False
         found = extension.find(update)
         if found is not None:
             self._record(found, item)
@@ -131,7 +137,7 @@ class Intake:
             return
         record = decoded.record
         if is_progress(record):
-            self.listener.retrying(record.title, record.category)
+            self._retrying(record.title, record.category)
         else:
             self.listener.advise(f"{record.title}\0{record.details}", record.title)
 
@@ -143,6 +149,8 @@ class Intake:
             self._advise(text, item)
             return
         goes_on = message_id == self._message_id
+        self.lives = bool(message_id) or not self.voice.tells_errors_as_text
+        self.messages += bool(message_id) and not goes_on and not self.open_tools
         # Without an id the next chunk may be the adapter's own.
         self.said_now, self._message_id = goes_on and bool(message_id), message_id
         if self.voice.tells_errors_as_text:
@@ -156,6 +164,7 @@ class Intake:
 
     def _content(self, update: Mapping[str, Any], item: Any) -> None:
         kind = _word(update.get("sessionUpdate"))
+        self.lives = kind != "user_message_chunk"
         if kind == "agent_message_chunk":
             content = update.get("content")
             shown = content.get("type") if isinstance(content, Mapping) else None
@@ -165,10 +174,11 @@ class Intake:
         if kind in {"tool_call", "tool_call_update"}:
             self._tool(update)
         elif kind in {"agent_thought_chunk", "plan"}:
+            self.messages = 0 if kind == "plan" else self.messages
             self.listener.thought()
 
     def _tool(self, update: Mapping[str, Any]) -> None:
-        self.done = True
+        self.done, self.messages = True, 0
         number = str(update.get("toolCallId"))
         told = "status" in update or number in self.open_tools
         status = _word(update.get("status")) if told else "pending"
@@ -187,7 +197,13 @@ class Intake:
             return
         title = inner_retry(update)
         if title:
-            self.listener.retrying(title, Category.CONNECTION)
+            self._retrying(title, Category.CONNECTION)
+
+    def _retrying(self, title: str, category: Category) -> None:
+        """The agent tries again by itself.  The same told again shows nothing new."""
+        self.lives = title != self._progress
+        self._progress = title
+        self.listener.retrying(title, category)
 
     def _say(self, text: str, item: Any) -> None:
         self.said = self.said or bool(text)

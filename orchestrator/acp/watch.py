@@ -1,7 +1,11 @@
 """How long an agent may be silent within one attempt.
 
-Any update of the session is a sign of life.  The clock stands still while the user is asked
-something, and runs slower while a tool runs, which may be a long build that prints nothing.
+What the model says or does is a sign of life; what the adapter tells of the session is none.  The
+clock stands still while the user is asked something, and runs slower while a tool runs, which may
+be a long build that prints nothing.
+
+An agent can also be busy without end: one that shortens its conversation over and over writes
+message after message.  Any tool ends such a row of messages, so long work is never cut off by it.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ class Watch:
     _last: float = field(factory=anyio.current_time)
     _seen: bool = False
     _questions: int = 0
+    _circles: bool = False
     _acknowledge_by: float = math.inf
     _changed: anyio.Event = field(factory=anyio.Event)
 
@@ -36,6 +41,17 @@ class Watch:
         if count != self._tools:
             self._tools = count
             self._look_again()
+
+    def messages_in_a_row(self, count: int) -> None:
+        """Messages of the agent since it last used a tool."""
+        if self.limits.messages_in_a_row and count > self.limits.messages_in_a_row:
+            self._circles = True
+            self._look_again()
+
+    @property
+    def circles(self) -> bool:
+        """The agent writes message after message and comes to no end."""
+        return self._circles
 
     def question(self, *, is_open: bool) -> None:
         """The user is asked something, or has answered."""
@@ -62,6 +78,8 @@ class Watch:
     def _deadline(self) -> float:
         if self._acknowledge_by < math.inf:
             return self._acknowledge_by
+        if self._circles:
+            return -math.inf
         if self._questions:
             return math.inf
         limit = self.limits.silence_s if self._seen else self.limits.first_sign_s

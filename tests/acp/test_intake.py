@@ -267,3 +267,65 @@ def test_an_update_of_a_kind_nobody_knows_says_nothing():
     ear.update({})
     ear.update({"sessionUpdate": "session_info_update"} | record("warning", revision="x"))
     assert ear.listener.heard == []
+
+
+@pytest.mark.parametrize(
+    ("voice", "update", "lives"),
+    [
+        (CODEX, chunk("Hello"), True),
+        (CODEX, chunk("Warning: Model metadata not found\n\n", message_id=None), False),
+        (
+            CODEX,
+            {"sessionUpdate": "session_info_update", **record("warning", "s:notice:e:1")},
+            False,
+        ),
+        (CLAUDE, chunk("Hello", message_id=None), True),
+        (CLAUDE, chunk("Old mode", _meta={"claudeCode": {"kind": "informational"}}), False),
+        (TYPED, {"sessionUpdate": "session_info_update", **record("warning")}, True),
+        (TYPED, {"sessionUpdate": "session_info_update", "title": "Tests"}, False),
+        (TYPED, {"sessionUpdate": "available_commands_update", "availableCommands": []}, False),
+        (TYPED, {"sessionUpdate": "usage_update", "used": 1, "size": 2}, False),
+        (TYPED, {"sessionUpdate": "current_mode_update", "currentModeId": "ask"}, False),
+        (TYPED, {"sessionUpdate": "config_option_update", "configOptions": []}, False),
+        (TYPED, {"sessionUpdate": "notice", "title": "Old version"}, False),
+        (TYPED, {"sessionUpdate": "user_message_chunk", "content": {"type": "text"}}, False),
+        (TYPED, {"sessionUpdate": "agent_thought_chunk", "content": {"type": "text"}}, True),
+        (TYPED, {"sessionUpdate": "tool_call", "toolCallId": "t"}, True),
+        (TYPED, {"sessionUpdate": "plan", "entries": []}, True),
+        (TYPED, {"sessionUpdate": "of_tomorrow"}, True),
+    ],
+)
+def test_only_what_the_model_says_or_does_shows_that_it_lives(voice, update, lives):
+    ear = intake(voice)
+    ear.update(update)
+    assert ear.lives is lives
+
+
+def test_the_agents_own_retry_shows_life_once_and_not_when_it_is_told_again():
+    ear = intake()
+    seen = []
+    for title in ("Reconnecting... 1/5", "Reconnecting... 2/5", "Reconnecting... 2/5"):
+        ear.update({"sessionUpdate": "session_info_update", **record("warning", title=title)})
+        seen.append(ear.lives)
+    assert seen == [True, True, False]
+
+
+def test_messages_are_counted_by_their_ids_until_a_tool_or_a_plan():
+    ear = intake()
+    counts = []
+    for update in (
+        chunk("a", "m1"),
+        chunk("b", "m1"),
+        chunk("c", "m2"),
+        chunk("d", message_id=None),
+        {"sessionUpdate": "agent_thought_chunk", "content": {"type": "text"}},
+        chunk("e", "m3"),
+        {"sessionUpdate": "tool_call", "toolCallId": "t", "status": "in_progress"},
+        chunk("of a subagent", "m4"),
+        {"sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "completed"},
+        chunk("f", "m5"),
+        {"sessionUpdate": "plan", "entries": []},
+    ):
+        ear.update(update)
+        counts.append(ear.messages)
+    assert counts == [1, 1, 2, 2, 2, 3, 0, 0, 0, 1, 0]

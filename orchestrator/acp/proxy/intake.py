@@ -41,7 +41,7 @@ class RelayIntake(Intake):
         record = decoded.record
         if is_progress(record):
             self.on_absorbed(record.id)
-            self.listener.retrying(worded(record.title), record.category)
+            self._retrying(worded(record.title), record.category)
         elif self.capable and _is_notice(record):
             self.listener.advise(f"{record.title}\0{record.details}", worded(record.title))
         else:
@@ -51,7 +51,7 @@ class RelayIntake(Intake):
     def _aside(self, update: Mapping[str, Any], item: Any) -> None:
         title = inner_retry(update)
         if title:
-            self.listener.retrying(worded(title), Category.CONNECTION)
+            self._retrying(worded(title), Category.CONNECTION)
         if title and self.capable:
             return
         # Behind text that waits, bookkeeping waits too: it keeps its place.

@@ -2,7 +2,8 @@
 
 import anyio
 
-from tests.acp.proxy.harness import Script, play, staged
+from orchestrator.settings.model import Settings, Watchdogs
+from tests.acp.proxy.harness import AIR, Script, play, staged
 from tests.acp.proxy.test_recoveries import QUICK, resumed, two
 from tests.acp.proxy.test_turns import one_prompt, ready, says, scripted
 
@@ -150,3 +151,92 @@ def test_an_agent_that_does_not_greet_in_time_is_told_of_and_killed():
             assert agent.killed
 
     play(main)
+
+
+def test_what_an_agent_tells_at_the_start_of_a_turn_is_no_sign_of_life():
+    def chats(then):
+        async def act(agent, prompt):
+            agent.text("s1", "Warning: Model metadata not found.\n\n", message_id=None)
+            for _ in range(20):
+                agent.update("s1", sessionUpdate="usage_update", used=1, size=2)
+                agent.update("s1", sessionUpdate="session_info_update", title="Tests")
+                await anyio.sleep(1)
+            await then(agent, prompt)
+
+        return act
+
+    async def acknowledges(agent, prompt):
+        await agent.next("session/cancel")
+        agent.reply(prompt, {"stopReason": "cancelled"})
+
+    agent = scripted(chats(acknowledges), says("hello"), name="codex-acp")
+    log = []
+    answer, client = one_prompt(agent, settings=QUICK, log=log)
+    assert answer["result"] == {"stopReason": "end_turn"}
+    assert client.texts()[-1] == "hello"
+    assert any("attempt 1 failed: connection_lost (stalled)" in line for line in log)
+
+
+def bustling(count, *, between=()):
+    """A turn of so many messages that each say the same."""
+
+    async def act(agent, prompt):
+        for number in range(count):
+            agent.text("s1", "The conversation so far, in short.", message_id=f"m{number}")
+            for update in between:
+                agent.update("s1", **update)
+            await anyio.sleep(0.1)
+        agent.reply(prompt, {"stopReason": "end_turn"})
+
+    return act
+
+
+def test_an_agent_that_writes_message_after_message_is_stopped_and_told_of():
+    async def without_end(agent, prompt):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(bustling(10_000), agent, prompt)
+            await agent.next("session/cancel")
+            tasks.cancel_scope.cancel()
+        agent.reply(prompt, {"stopReason": "cancelled"})
+
+    agent = scripted(without_end, says("hello"))
+
+    async def main():
+        async with staged(agent) as stage:
+            session_id = await ready(stage, AIR)
+            answer = await stage.client.answer(stage.client.prompt(session_id))
+            again = await stage.client.answer(stage.client.prompt(session_id))
+            assert again["result"] == {"stopReason": "end_turn"}
+            return answer, stage.client
+
+    answer, client = play(main)
+    ((carrier, record),) = client.records()
+    assert (carrier, record["severity"], record["category"]) == ("response", "error", "limit")
+    assert record["actions"] == ["new_session"]
+    assert record["title"] == (
+        "The agent wrote 21 messages in a row without doing anything, so it was stopped. "
+        "Start a new session to go on."
+    )
+    assert answer["result"]["stopReason"] == "end_turn"
+    assert len(client.texts()) == 22
+    assert agent.methods().count("session/prompt") == 2
+
+
+def test_many_messages_with_tools_between_them_are_work():
+    between = (
+        {"sessionUpdate": "tool_call", "toolCallId": "t", "status": "in_progress"},
+        {"sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "completed"},
+    )
+    agent = scripted(bustling(200, between=between))
+    answer, client = one_prompt(agent)
+    assert answer["result"] == {"stopReason": "end_turn"}
+    assert len(client.texts()) == 200
+    assert "session/cancel" not in agent.methods()
+
+
+def test_a_bound_of_zero_lets_an_agent_write_as_many_messages_as_it_likes():
+    agent = scripted(bustling(200))
+    settings = Settings(watchdogs=Watchdogs(messages_in_a_row=0))
+    answer, client = one_prompt(agent, settings=settings)
+    assert answer["result"] == {"stopReason": "end_turn"}
+    assert len(client.texts()) == 200

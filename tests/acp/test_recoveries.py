@@ -260,3 +260,67 @@ def test_a_canary_does_not_wait_for_ever():
 
     watchdogs = Watchdogs(first_sign_s=0, silence_s=0)
     assert not in_virtual_time(double, act, watchdogs).ok
+
+
+LOST = fail(-32002, "Resource not found: s1")
+
+
+async def reset(agent):
+    """Reset the session, as after a failed prompt; what the agent was asked for that."""
+    sent = agent.runtime.connection.wire.sent
+    before = len(sent)
+    assert (await agent.recover(Recover(Step.RESET))).ok
+    return [message["method"] for message in sent[before:]]
+
+
+async def test_a_reset_loads_a_session_that_was_opened_here():
+    double = Double(answers={"session/prompt": LOST})
+    async with Talk(double) as agent:
+        await agent.attempt(Attempt(prompt="one"))
+        assert await reset(agent) == ["session/load"]
+
+
+async def test_a_reset_does_not_load_again_what_this_process_loaded_in_vain():
+    double = Double(answers={"session/prompt": LOST})
+    async with Talk(double) as agent:
+        agent.session_id = "s1"
+        agent.memory.user("zero")
+        agent.memory.agent("nothing")
+        await agent.attempt(Attempt(prompt="one"))
+        assert await reset(agent) == ["session/new"]
+        del double.answers["session/prompt"]
+        await agent.attempt(Attempt(2, prompt="one"))
+    told, asked = double.prompts()[-1]
+    assert "User: zero" in told
+    assert "Agent: nothing" in told
+    assert asked == "one"
+
+
+async def test_a_reset_loads_again_what_has_answered_since_it_was_loaded():
+    double = Double()
+    async with Talk(double) as agent:
+        agent.session_id = "s1"
+        await agent.attempt(Attempt(prompt="one"))
+        double.answers["session/prompt"] = LOST
+        await agent.attempt(Attempt(prompt="two"))
+        assert await reset(agent) == ["session/load"]
+
+
+async def test_a_reset_loads_again_what_had_begun_to_answer():
+    def half(message):
+        return [(0.0, text("s1", "half")), *LOST(message)]
+
+    double = Double(answers={"session/prompt": half})
+    async with Talk(double) as agent:
+        agent.session_id = "s1"
+        await agent.attempt(Attempt(prompt="one"))
+        assert await reset(agent) == ["session/load"]
+
+
+async def test_a_reset_in_another_process_loads_whatever_the_last_one_had_loaded():
+    double = Double(answers={"session/prompt": LOST})
+    async with Talk(double) as agent:
+        agent.session_id = "s1"
+        await agent.attempt(Attempt(prompt="one"))
+        await agent.runtime.replace()
+        assert await reset(agent) == ["session/load"]

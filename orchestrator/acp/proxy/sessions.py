@@ -138,7 +138,7 @@ class Sessions:
     ) -> None:
         conversation.reload = None
         if reply.error is None:
-            conversation.opened_by_client(reply)
+            conversation.opened_by_client(reply, loaded=True)
         elif is_new:
             self._forget(conversation)
         self._answer(asked, reply, conversation)

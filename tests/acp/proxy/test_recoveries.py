@@ -388,3 +388,36 @@ def test_a_greeting_that_failed_is_not_answered_again_later():
             assert sorted(stage.client.answers) == ["1", "2"]
 
     play(main)
+
+
+def test_a_session_that_its_client_loaded_and_that_is_lost_at_once_is_told_to_a_new_one():
+    async def main():
+        async def script(agent):
+            hello = await agent.next("initialize")
+            agent.reply(hello, {"protocolVersion": 1, "agentCapabilities": {"loadSession": True}})
+            load = await agent.next("session/load")
+            content = {"type": "text", "text": "Capital of France?"}
+            agent.update("old", sessionUpdate="user_message_chunk", content=content)
+            agent.text("old", "Paris.", message_id="m0")
+            agent.reply(load, {})
+            agent.fail(await agent.next("session/prompt"), -32002, "Resource not found: old")
+            agent.reply(await agent.next("session/new"), {"sessionId": "s2"})
+            await says("Berlin.")(agent, await agent.next("session/prompt"))
+            await anyio.sleep_forever()
+
+        agent = Script(script)
+        async with staged(agent) as stage:
+            await stage.client.hello()
+            place = {"sessionId": "old", "cwd": "/project", "mcpServers": []}
+            await stage.client.request("session/load", place)
+            answer = await stage.client.answer(stage.client.prompt("old", "Of Germany?"))
+            return agent, stage.client, answer
+
+    agent, client, answer = play(main)
+    assert answer["result"] == {"stopReason": "end_turn"}
+    assert client.texts() == ["Paris.", "Berlin."]
+    assert agent.methods().count("session/load") == 1
+    transcript, question = (block["text"] for block in agent.sent[-1]["params"]["prompt"])
+    assert "User: Capital of France?" in transcript
+    assert "Agent: Paris." in transcript
+    assert question == "Of Germany?"

@@ -153,7 +153,7 @@ class Choices:
 
 @frozen
 class Watchdogs:
-    """Silence that counts as a failure.  The host keeps these clocks; 0 switches one off."""
+    """Silence, or bustle without end, that counts as a failure.  The host keeps watch; 0 is off."""
 
     first_sign_s: float = _tunable(
         120.0, Seconds(0), "From the send to the first sign of life of an attempt."
@@ -163,6 +163,11 @@ class Watchdogs:
     )
     tool_silence_s: float = _tunable(
         3600.0, Seconds(0), "Longest silence while a tool runs; a long build prints nothing."
+    )
+    messages_in_a_row: int = _tunable(
+        20,
+        Whole(0, 1000),
+        "Messages of an agent that uses no tool between them; it goes in circles.",
     )
     handshake_s: float = _tunable(60.0, Seconds(0), "For initialize.")
     session_s: float = _tunable(60.0, Seconds(0), "For session/new and session/load.")

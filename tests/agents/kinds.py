@@ -113,16 +113,20 @@ base_url = "http://127.0.0.1:{port}/v1"
 env_key = "LOOPBACK_API_KEY"
 wire_api = "responses"
 requires_openai_auth = false
-request_max_retries = 0
-stream_max_retries = 1
 """
+_CODEX_BUDGETS = "request_max_retries = 0\nstream_max_retries = 1\n"
 
 
-def _prepare_codex(home, port):
+def _prepare_codex(home, port, budgets=_CODEX_BUDGETS):
     folder = Path(home, "codex")
     folder.mkdir(exist_ok=True)
-    (folder / "config.toml").write_text(_CODEX.format(model=_MODEL, port=port))
+    (folder / "config.toml").write_text(_CODEX.format(model=_MODEL, port=port) + budgets)
     return {"CODEX_HOME": str(folder), "LOOPBACK_API_KEY": _KEY}
+
+
+def _prepare_eager_codex(home, port):
+    """With its own retries as they are by default."""
+    return _prepare_codex(home, port, budgets="")
 
 
 # --- opencode ------------------------------------------------------------------------------------
@@ -179,6 +183,7 @@ CODEX = Kind(
     inner_process="codex",
     history=("codex/sessions", "codex/*.sqlite*"),
 )
+EAGER_CODEX = Kind("codex (own retries)", _start_codex, _prepare_eager_codex)
 OPENCODE = Kind(
     "opencode",
     _start_opencode,

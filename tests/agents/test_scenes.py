@@ -6,8 +6,16 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from tests.agents.kinds import CLAUDE, CLAUDE_SEAT, CODEX, EAGER_CLAUDE, KINDS, OPENCODE
-from tests.agents.provider import Answer, Fault, first
+from tests.agents.kinds import (
+    CLAUDE,
+    CLAUDE_SEAT,
+    CODEX,
+    EAGER_CLAUDE,
+    EAGER_CODEX,
+    KINDS,
+    OPENCODE,
+)
+from tests.agents.provider import Answer, Fault, always, first
 from tests.agents.scenes import SCENES
 from tests.agents.stage import SPOKEN, Part, Scene
 
@@ -244,8 +252,25 @@ _LOWERED = Scene(
 )
 
 
-@pytest.mark.parametrize("part", [Part(_LOWERED, EAGER_CLAUDE, capable=True)], ids=str)
+_LOWERABLE = [Part(_LOWERED, kind, capable=True) for kind in (EAGER_CLAUDE, EAGER_CODEX)]
+
+
+@pytest.mark.parametrize("part", _LOWERABLE, ids=str)
 def test_own_retries_can_be_lowered_so_that_the_proxy_alone_retries(run):
-    assert any("CLAUDE_CODE_MAX_RETRIES=0" in line for line in run.client.log)
-    assert [record.title.startswith("Retrying Claude") for record in of_turn(run)] == [False]
+    assert any("no retries of its own" in line for line in run.client.log)
+    (record,) = of_turn(run)
+    assert record.title.endswith("Trying again (1 of 3).")
     assert (run.stop_reason, run.requests) == ("end_turn", 2)
+
+
+_CIRCLES = Scene("summary after summary", lambda _: always(Fault("context_overflow", 400)))
+
+
+@pytest.mark.parametrize("part", [Part(_CIRCLES, OPENCODE, capable=True)], ids=str)
+def test_an_agent_that_shortens_its_conversation_without_end_is_stopped(run):
+    (record,) = of_turn(run)
+    assert (record.severity, record.category) == ("error", "limit")
+    assert record.actions == ("new_session",)
+    assert record.title.startswith("The agent wrote 21 messages in a row")
+    assert run.requests < 30
+    assert run.late_requests == 0

@@ -248,6 +248,15 @@ class AgentProcess:
             async with self._writing:
                 await self._write(line)
 
+    def write_now(self, line: bytes) -> bytes | memoryview:
+        """Write as much of a line as the pipe takes at once; what is left is for `send`."""
+        if self._writing.locked():
+            return line
+        try:
+            return memoryview(line)[os.write(self._stdin, line) :]
+        except OSError:  # full, or broken: `send` will find out
+            return line
+
     async def _write(self, line: bytes) -> None:
         left = memoryview(line)
         while left:

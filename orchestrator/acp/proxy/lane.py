@@ -25,16 +25,17 @@ _FULL_BYTES: Final = 64 * 1024 * 1024
 
 @runtime_checkable
 class LineWire(Protocol):
-    """A wire that hands out lines before they are read."""
+    """A wire that hands out lines before they are read, and writes without waiting."""
 
     frames: FrameReader
 
     async def receive_lines(self) -> list[bytes] | None: ...
+    def write_now(self, line: bytes) -> bytes | memoryview: ...
 
 
 @define(eq=False)
 class _Line:
-    data: bytes
+    data: bytes | memoryview
     left: anyio.Event | None = None
     """Set once it has left, or cannot."""
     error: WireError | None = None
@@ -53,6 +54,7 @@ class Lane:
     """The text that is being streamed; any other frame ends it."""
     _waiting: deque[_Line] = field(factory=deque)
     _bytes: int = 0
+    """Of the lines that have not left."""
     _wake: anyio.Event = field(factory=anyio.Event)
     _broken: WireError | None = None
     _line_wire: LineWire | None = field(init=False)
@@ -102,9 +104,14 @@ class Lane:
                 yield frame
 
     def post(self, data: bytes) -> None:
-        """Send a line some time; one that finds the agent gone is lost."""
-        if self._broken is None:
-            self._put(_Line(data))
+        """Send a line some time, now if none stands in line; one that finds no agent is lost."""
+        if self._broken is not None:
+            return
+        left: bytes | memoryview = data
+        if self._line_wire is not None and not self._bytes:
+            left = self._line_wire.write_now(data)
+        if left:
+            self._put(_Line(left))
 
     async def send(self, line: bytes) -> None:
         """Send a line and wait until it has left.  Raises WireError."""
@@ -155,7 +162,7 @@ class Lane:
 
     async def _send(self, line: _Line) -> None:
         try:
-            await self.wire.send(line.data)
+            await self.wire.send(bytes(line.data))
         except WireError as error:
             line.error = error
             self._break(error)

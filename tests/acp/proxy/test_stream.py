@@ -28,6 +28,9 @@ class LineScript(Script):
         data, self._outbox = bytes(self._outbox), bytearray()
         return self.frames.cut(data)
 
+    def write_now(self, line):
+        return line
+
 
 def line(text, **more):
     chunk = {"sessionUpdate": "agent_message_chunk", "messageId": "m1", **more}

@@ -5,7 +5,9 @@ import os
 
 import anyio
 import pytest
+from attrs import define, field
 
+from orchestrator.acp.framing import FrameReader
 from orchestrator.acp.process import WireError
 from orchestrator.acp.proxy.client import ClientWire
 from orchestrator.acp.proxy.lane import Lane
@@ -113,6 +115,53 @@ def test_the_proxy_ends_when_its_client_has_closed_the_end_it_writes_to():
 
 async def nothing():
     return
+
+
+@define(eq=False)
+class Pipe:
+    """A wire that has room for some bytes at once, and for the rest when it is opened."""
+
+    room: int
+    wrote: bytearray = field(factory=bytearray)
+    opened: anyio.Event = field(factory=anyio.Event)
+    frames: FrameReader = field(factory=FrameReader)
+
+    def write_now(self, line):
+        fits = line[: self.room]
+        self.room -= len(fits)
+        self.wrote += fits
+        return line[len(fits) :]
+
+    async def send(self, line):
+        await self.opened.wait()
+        self.wrote += line
+
+    async def receive_lines(self):
+        return None
+
+    async def tend(self):
+        await anyio.sleep_forever()
+
+    def failure(self, *, delivery=None):
+        return RawFailure.exit(0, delivery=delivery)
+
+
+async def test_a_line_that_finds_nobody_before_it_leaves_at_once_and_what_is_left_keeps_its_place():
+    pipe = Pipe(room=9)
+    lane = Lane(pipe, None)
+    lane.post(b"first\n")
+    lane.post(b"second\n")
+    lane.post(b"third\n")
+    assert pipe.wrote == b"first\nsec"
+    pipe.room = 100
+    lane.post(b"fourth\n")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(lane.tend)
+        pipe.opened.set()
+        await lane.send(b"fifth\n")
+        lane.post(b"sixth\n")
+        tasks.cancel_scope.cancel()
+    assert pipe.wrote == b"first\nsecond\nthird\nfourth\nfifth\nsixth\n"
 
 
 def test_a_line_that_waits_for_a_dead_agent_was_not_sent():

@@ -16,8 +16,9 @@ from orchestrator.incident import extension
 
 _MARK = "TURN_ORCHESTRATOR_TEST"
 _LINE_BYTES = 64 * 1024 * 1024
-_LEAVE_S = 12
-"""How long an agent, or the proxy and its agent, may take to leave after the end of its input."""
+_LEAVE_S = 30
+"""How long an agent, or the proxy and its agent, may take to leave after the end of its input; both
+are quick, a busy machine is not."""
 
 
 @frozen

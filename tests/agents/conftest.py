@@ -19,7 +19,8 @@ from tests.agents.stage import play
 
 AT_ONCE = 4
 """Scenes mostly wait; more of them would only make the agents start later."""
-_HARD_LIMIT_S = 200
+_HARD_LIMIT_S = 500
+"""The budgets of a start, a turn and an exit together; below the timeout of the tests."""
 
 
 @pytest.fixture(scope="session")

@@ -139,13 +139,15 @@ def _lost(kind):
 
 
 _PATIENT = {"ladders.curve.first_s": _WAIT_S}
+_IMPATIENT = {"watchdogs.first_sign_s": 15, "watchdogs.silence_s": 15}
+"""Still longer than an agent on a busy machine needs for its first word."""
 
 SCENES = (
     Scene("overload, then ok", _overload),
     Scene("throttle with retry-after", _throttle),
     Scene("5xx burst", _burst),
     Scene("reset mid-stream", _reset),
-    Scene("hang", _hang, settings={"watchdogs.first_sign_s": 8, "watchdogs.silence_s": 8}),
+    Scene("hang", _hang, settings=_IMPATIENT),
     Scene("kill -9 mid-turn", _slow_then_ok, _kill_mid_turn),
     Scene("kill -9 during our wait", _overload, _kill_in_the_wait, settings=_PATIENT),
     Scene("lost session", _lost, _lose_inner_mid_turn, _lose_inner_idle),

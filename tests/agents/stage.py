@@ -20,7 +20,7 @@ from tests.agents.provider import Answer, Provider, always
 
 SPOKEN = "spoken to its end"
 """What every whole answer of the provider says."""
-LIMIT_S = 90
+LIMIT_S = 180
 """How long a turn through the proxy may take; the machine has other things to do."""
 ALONE_LIMIT_S = 30
 """Without the proxy some agents stay silent for hours; this long is enough to say so."""
@@ -32,9 +32,12 @@ HASTE = {
     "ladders.curve.first_s": 0.2,
     "ladders.curve.jitter": 0.0,
     "watchdogs.first_sign_s": 60,
+    "watchdogs.handshake_s": 120,
+    "watchdogs.session_s": 120,
     "watchdogs.cancel_s": 10,
 }
-"""Settings of the proxy in every scene: short waits, since waiting as such proves nothing."""
+"""Settings of the proxy in every scene: short waits, since waiting as such proves nothing, and the
+time that agents which start side by side need on a busy machine."""
 
 
 async def _nothing(_):

@@ -17,7 +17,7 @@ from tests.agents.provider import Answer, Call, Fault, Provider
 from tests.agents.shapes import ToolCall
 from tests.agents.stage import folders, proxied, settings_file
 
-pytestmark = [pytest.mark.agents, pytest.mark.anyio, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.agents, pytest.mark.anyio, pytest.mark.timeout(600)]
 
 PROMPTS = ("Why do the tests fail?", "Write it down.", "Tell me all about it.")
 """The first finds the model overloaded, the second needs a permission, the last is cancelled."""
@@ -132,7 +132,7 @@ async def test_the_official_typescript_client_sees_nothing_odd(installed):
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
-        out, err = await asyncio.wait_for(node.communicate(), 150)
+        out, err = await asyncio.wait_for(node.communicate(), 500)
         assert (node.returncode, err.decode()) == (0, "")
         seen = json.loads(out)
         check(seen["stops"], seen["permissions"], seen["text"], provider, work)

@@ -13,7 +13,7 @@ from tests.agents.kinds import CLAUDE_SEAT, environment
 from tests.agents.provider import Fault, Provider, always
 from tests.agents.stage import folders, proxied, settings_file
 
-pytestmark = [pytest.mark.agents, pytest.mark.anyio, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.agents, pytest.mark.anyio, pytest.mark.timeout(600)]
 
 _LIMIT = "hit your limit"
 

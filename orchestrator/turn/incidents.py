@@ -86,6 +86,10 @@ class Incidents:
     """That notice; any other record makes it a thing of the past."""
     last: Record | None = None
     """The last record of a failure."""
+    inner: int = 0
+    """Retries inside the agent, as far as it told of them."""
+    progress: str = ""
+    """What it last told of them; the same again is no other retry."""
 
     def go_on(self, row: Row, plan: Plan, case: Case) -> tuple[Publish, ...]:
         """Warn that the turn goes on after a failure, and how."""
@@ -95,7 +99,7 @@ class Incidents:
             title = wording.standing(row.family, verdict, window_s(row, case.settings))
         else:
             said = Said(f"{verdict.kind}:{verdict.cause}", row.family, plan.number, plan.limit)
-            title = wording.retrying(row.family, verdict, plan.number, plan.limit)
+            title = self._counted(row, plan, verdict)
         warned = Warned(
             said,
             wording.cause_of(row.family, verdict),
@@ -103,13 +107,28 @@ class Incidents:
             standing=row.standing,
             owes_back=row.family is Family.CONNECTION,
         )
+        self.progress = ""
         return self._warn(warned, title, verdict.details)
 
-    def agent_retries(self, title: str, category: Category) -> tuple[Publish, ...]:
-        """Pass on the agent's own progress, unless our standing warning tells more."""
+    def _counted(self, row: Row, plan: Plan, verdict: Verdict) -> str:
+        """Go on counting where the agent's own retries stopped; a recovery is none of those."""
+        inner = self.inner if row.budgeted else 0
+        limit = None if plan.limit is None else plan.limit + inner
+        return wording.retrying(row.family, verdict, plan.number + inner, limit)
+
+    def agent_retries(self, title: str, category: Category, resent: int = 0) -> tuple[Publish, ...]:
+        """Pass on the agent's own progress, unless our standing warning tells more.
+
+        `resent` is how often we sent the message again.  Since an agent counts anew each time, the
+        title then says how many retries there were in all: no number a user sees goes down.
+        """
+        if title != self.progress:
+            self.inner += 1
+            self.progress = title
         if self.open is not None and (self.open.standing or self.open.owes_back):
             return ()
-        return self._warn(Warned(Said(title, category), title, category), title)
+        told = wording.in_all(title, self.inner + resent) if resent else title
+        return self._warn(Warned(Said(title, category), title, category), told)
 
     def fail(self, case: Case) -> tuple[Publish, ...]:
         """Publish the error of the failure that ends the turn."""

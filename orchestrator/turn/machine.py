@@ -455,7 +455,7 @@ class TurnMachine(TurnState):
     def _pass_on(self, event: on.Retrying) -> Effects:
         if event.attempt != self.number or self.stop_at is not None:
             return NOTHING
-        return self.told().agent_retries(event.title, event.category)
+        return self.told().agent_retries(event.title, event.category, self.number - 1)
 
     def _advise(self, event: on.Advised) -> Effects:
         return self.notice(event.key, event.title, event.category)

@@ -102,6 +102,11 @@ def retrying(family: Family, verdict: Verdict, number: int, limit: int | None) -
     return joined(cause_of(family, verdict), f"{doing}{of}.")
 
 
+def in_all(title: str, number: int) -> str:
+    """The agent's own words about a retry, and which one of the turn it is."""
+    return joined(title, f"Retry {number} of this message.")
+
+
 def standing(family: Family, verdict: Verdict, window_s: float) -> str:
     """Title of the one warning that stands for all retries of a window, or for one probe."""
     cause = _without_step(verdict)

@@ -187,6 +187,45 @@ def test_the_agents_own_retry_is_a_warning_on_the_turns_id():
     assert revisions(play)[-1] == ("turn:error", 2, "warning")
 
 
+def test_our_retries_go_on_counting_where_the_agents_own_stopped():
+    play = sent()
+    for number in (1, 2):
+        play.tell(Retrying(1, f"Retrying, attempt {number} of 2."))
+        play.tell(Retrying(1, f"Retrying, attempt {number} of 2."))
+    play.fail_and_wait(Kind.OVERLOADED)
+    for number in (1, 2):
+        play.tell(Retrying(2, f"Retrying, attempt {number} of 2."))
+    play.fail(Kind.OVERLOADED)
+    assert [record.title for record in play.records] == [
+        "Retrying, attempt 1 of 2.",
+        "Retrying, attempt 2 of 2.",
+        "overloaded. Trying again (3 of 5).",
+        "Retrying, attempt 1 of 2. Retry 4 of this message.",
+        "Retrying, attempt 2 of 2. Retry 5 of this message.",
+        "overloaded. Trying again (6 of 7).",
+    ]
+    assert [record.revision for record in play.records] == [1, 2, 3, 4, 5, 6]
+    assert play.machine.budgets.curve == 1
+
+
+def test_the_agents_own_retries_do_not_use_up_ours():
+    play = sent()
+    for number in range(10):
+        play.tell(Retrying(1, f"Retrying, attempt {number + 1} of 10."))
+    play.use_up(Kind.OVERLOADED)
+    assert play.end is None
+    play.fail(Kind.OVERLOADED)
+    assert play.end.outcome is How.FAILED
+    assert play.machine.budgets.curve == 3
+
+
+def test_the_agents_own_retries_are_no_recoveries():
+    play = sent()
+    play.tell(Retrying(1, "Retrying, attempt 1 of 2."))
+    play.fail(Kind.AGENT_DIED)
+    assert play.records[-1].title == "agent_died. Restarting the agent (1 of 3)."
+
+
 def test_the_agents_own_retry_says_nothing_below_our_standing_warning():
     play = in_window()
     assert play.tell(Retrying(play.number, "Reconnecting... 1/5")) == ()

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from attrs import define, field
+from attrs import define
 
 from orchestrator.failure.redact import one_line, terminal_line
 from orchestrator.turn.effects import (
@@ -31,19 +31,12 @@ class Decisions:
 
     write: Callable[[str], None]
     clock: Callable[[], float] = time.time
-    inner: dict[str, int] = field(factory=dict)
-    """Retries inside the agent, by turn, as far as it told of them."""
 
     def __call__(self, turn: TurnMachine, event: Event, effects: tuple[Effect, ...]) -> None:
         """Write down one event of one turn."""
-        turn_id = turn.ids.turn_id
-        where = f"{turn.ids.session_id[:_SHORT]}/{turn_id[:_SHORT]}"
-        if isinstance(event, Retrying):
-            self.inner[turn_id] = self.inner.get(turn_id, 0) + 1
-        for text in self._lines(turn, event, effects):
+        where = f"{turn.ids.session_id[:_SHORT]}/{turn.ids.turn_id[:_SHORT]}"
+        for text in _lines(turn, event, effects):
             self.say(f"[{where}] {text}")
-        if any(isinstance(effect, End) for effect in effects):
-            self.inner.pop(turn_id, None)
 
     def say(self, text: str) -> None:
         """One line, with the time."""
@@ -54,16 +47,17 @@ class Decisions:
         """A frame of somebody else's, redacted, on a line of its own."""
         self.say(f"    frame {one_line(value)}")
 
-    def _lines(self, turn: TurnMachine, event: Event, effects: tuple[Effect, ...]) -> Iterator[str]:
-        yield from _heard(event)
-        if isinstance(event, Failed) and event.verdict.raw_detail:
-            yield f"    frame {one_line(event.verdict.raw_detail)}"
-        for effect in effects:
-            told = _decided(effect)
-            if told:
-                inner = self.inner.get(turn.ids.turn_id, 0)
-                extra = f", {inner} retries inside the agent" if inner else ""
-                yield told + (extra if isinstance(effect, End) else "")
+
+def _lines(turn: TurnMachine, event: Event, effects: tuple[Effect, ...]) -> Iterator[str]:
+    yield from _heard(event)
+    if isinstance(event, Failed) and event.verdict.raw_detail:
+        yield f"    frame {one_line(event.verdict.raw_detail)}"
+    for effect in effects:
+        told = _decided(effect)
+        if told:
+            inner = 0 if turn.incidents is None else turn.incidents.inner
+            extra = f", {inner} retries inside the agent" if inner else ""
+            yield told + (extra if isinstance(effect, End) else "")
 
 
 def _heard(event: Event) -> Iterator[str]:

@@ -148,6 +148,31 @@ def test_the_agents_records_join_the_prompt_and_come_out_under_our_id():
     assert answer["result"]["usage"] == {"n": 1}
 
 
+def test_our_retries_go_on_counting_where_the_agents_own_stopped():
+    def inner(then):
+        first = record(1, title="Retrying Claude, attempt 1 of 2.")
+        second = record(2, title="Retrying Claude, attempt 2 of 2.")
+        return warned(first, warned(second, warned(second, then)))
+
+    fails_typed = told(failed("API Error: 529 Overloaded."))
+    log = []
+    agent = scripted(inner(fails_typed), inner(fails_typed), inner(says("hello")), typed=True)
+    answer, client = one_prompt(agent, AIR, log=log)
+    assert answer["result"] == {"stopReason": "end_turn"}
+    assert [r["title"] for _, r in client.records()] == [
+        "Retrying Claude, attempt 1 of 2.",
+        "Retrying Claude, attempt 2 of 2.",
+        "The model provider is overloaded. Trying again (3 of 5).",
+        "Retrying Claude, attempt 1 of 2. Retry 4 of this message.",
+        "Retrying Claude, attempt 2 of 2. Retry 5 of this message.",
+        "The model provider is overloaded. Trying again (6 of 7).",
+        "Retrying Claude, attempt 1 of 2. Retry 7 of this message.",
+        "Retrying Claude, attempt 2 of 2. Retry 8 of this message.",
+    ]
+    assert [r["revision"] for _, r in client.records()] == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert log[-1].endswith("turn landed, 6 retries inside the agent")
+
+
 def test_an_error_record_beside_the_answer_passes_and_ends_nothing():
     background = record("bg", severity="error", category="connection", title="Another turn failed.")
     agent = scripted(warned(background, says("hello")), typed=True)

@@ -170,7 +170,8 @@ def _said_before(data: bytes) -> Hint:
 
 
 _TIME = re.compile(
-    r"\d|an?\b|one|eine|une|today|tomorrow|midnight|noon|mon|tue|wed|thu|fri|sat|sun", re.IGNORECASE
+    r"\d|\b(?:an?\b|one\b|eine|une\b|today|tomorrow|midnight|noon|mon|tue|wed|thu|fri|sat|sun)",
+    re.IGNORECASE,
 )
 """Stands in everything below that is read as a time."""
 

@@ -55,7 +55,12 @@ def compile_signs(*patterns: str, text: bool = True) -> Signs:
     compiled, bad = compile_patterns(patterns, text=text)
     if bad:
         raise ValueError(f"pattern is not valid: {patterns[bad[0]]}")
-    match: Signs = compiled.Match
+    return matcher(compiled)
+
+
+def matcher(compiled: Any) -> Signs:
+    """How to ask a set: of what the wrapper wraps, which saves a call at each of many questions."""
+    match: Signs = getattr(compiled, "_set", compiled).Match
     return match
 
 

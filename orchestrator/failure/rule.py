@@ -17,7 +17,7 @@ from typing import Any
 from attrs import field, frozen
 
 from orchestrator.failure.kinds import Kind
-from orchestrator.failure.linear import compile_patterns
+from orchestrator.failure.linear import Signs, compile_patterns, matcher
 from orchestrator.failure.raw import Surface
 from orchestrator.failure.verdict import Cause
 
@@ -131,8 +131,8 @@ class RuleSet:
     """Rules, compiled: every trigger is an index into `rules`, which is in walking order."""
 
     rules: tuple[Rule, ...]
-    wordings: Any
-    """The RE2 set over every `pattern` and `unless`."""
+    matches: Signs
+    """Asks the RE2 set over every `pattern` and `unless`: the numbers of those found in a text."""
     owners: tuple[tuple[int, bool], ...]
     """For each pattern of the set: index of its rule, and whether it is an `unless`."""
     by_fact: Mapping[tuple[str, str], tuple[int, ...]]
@@ -141,10 +141,6 @@ class RuleSet:
     by_errno: Mapping[str, tuple[int, ...]]
     fact_fields: frozenset[str] = field(factory=frozenset)
     """Fields that at least one rule reads."""
-
-    def matches(self, text: bytes) -> list[int]:
-        """Patterns of the set found in this text."""
-        return self.wordings.Match(text) or [] if text else []
 
 
 def in_walking_order(rules: Iterable[Rule]) -> tuple[Rule, ...]:
@@ -176,7 +172,7 @@ def compile_set(rules: Iterable[Rule]) -> RuleSet:
     )
     return RuleSet(
         ordered,
-        wordings,
+        matcher(wordings),
         tuple(owners),
         facts,
         statuses,

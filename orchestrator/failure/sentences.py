@@ -250,6 +250,8 @@ _LOOSE_ENDS: Final = " ,;:|-·"
 
 def _balanced(words: str) -> str:
     """Without a bracket or quote whose partner went with an envelope."""
+    if words[-1:] not in _CLOSING:
+        return words
     for left, right in ("()", "[]", "{}"):
         if words.endswith(right) and words.count(left) < words.count(right):
             words = words[:-1].rstrip()
@@ -258,6 +260,8 @@ def _balanced(words: str) -> str:
             words = words[:-1].rstrip()
     return words
 
+
+_CLOSING: Final = frozenset(")]}\"'`")
 
 _SENTENCE_END: Final = re.compile("[.!?][)'\"]?[ \t\n\f\r]+|[\u3002\uff01\uff1f]| · |\n")
 """Can't backtrack: the first character says which alternative it is."""

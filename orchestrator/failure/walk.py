@@ -113,16 +113,18 @@ def gather(view: View, rules: RuleSet) -> Candidates:
     with_status: list[Sentence] = []
     view.hint_worded = False
     for sentence in view.sentences:
-        for hit in rules.matches(sentence.plain):
+        hits = rules.matches(sentence.plain) if sentence.plain else None
+        for hit in hits or ():
             index, is_unless = owners[hit]
+            rule = table[index]
             if is_unless:
                 found.excluded.add(index)
-            elif table[index].name == STATUS_RULE:
+            elif rule.kind is not None or rule.forbids:
+                found.add(index, Match(rule, sentence.provider, sentence, "wording"))
+            elif rule.name == STATUS_RULE:
                 with_status.append(sentence)
-            elif table[index].name == HINT_RULE:
+            elif rule.name == HINT_RULE:
                 view.hint_worded = True
-            else:
-                found.add(index, Match(table[index], sentence.provider, sentence, "wording"))
     _gather_structure(view, rules, found, with_status)
     return found
 

@@ -110,6 +110,31 @@ def _long_text(unit, size):
     return best(lambda: classify(raw), 5)
 
 
+HOSTILE = (
+    '{"message": "',
+    "limit 5 requested 3 ",
+    "api_key=aB3dE5fG7hJ ",
+    "%25",
+    "try again in 5 \n",
+    "\U0001f600 error: ",
+)
+"""Units that the readers of JSON, numbers, secrets, escapes and waits can't pass over."""
+
+
+def hostile(size=10_000_000):
+    """The dearest text of this size in every field that is read: what it costs at the worst."""
+    return max(
+        (best(lambda raw=raw: classify(raw), 3), unit)
+        for unit in HOSTILE
+        for text in (unit * (size // len(unit)),)
+        for raw in (
+            RawFailure.exception_text(text),
+            RawFailure.http(500, {"retry-after": text[:2000]}, {"error": {"message": text}}),
+            RawFailure.exit(1, stderr=text),
+        )
+    )
+
+
 def rows():
     """The figures, as (what, figure)."""
     start = time.perf_counter()
@@ -125,6 +150,7 @@ def rows():
     )
     naive = per_case(naive_list(), cases)
     unit, times, large = growth()
+    worst, of_unit = hostile()
     yield "rules, and patterns in one set", f"{len(rules.rules)}, {len(rules.owners)}"
     yield "loading and compiling them, once", f"{compiled * 1e3:.0f} ms"
     yield "classify, median", f"{median(whole):.0f} us"
@@ -138,6 +164,10 @@ def rows():
     yield (
         f"1 MB against 50 kB, worst of six texts ({unit!r})",
         f"{times:.0f}x, {large * 1e3:.0f} ms",
+    )
+    yield (
+        f"10 MB, worst of {len(HOSTILE) * 3} hostile failures ({of_unit!r})",
+        f"{worst * 1e3:.0f} ms",
     )
 
 

@@ -156,7 +156,9 @@ class Watchdogs:
     """Silence, or bustle without end, that counts as a failure.  The host keeps watch; 0 is off."""
 
     first_sign_s: float = _tunable(
-        120.0, Seconds(0), "From the send to the first sign of life of an attempt."
+        300.0,
+        Seconds(0),
+        "From the send to the model's first word or act; some think for minutes and show nothing.",
     )
     silence_s: float = _tunable(
         600.0, Seconds(0), "Longest silence inside an attempt; a running tool's progress is life."

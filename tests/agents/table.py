@@ -26,12 +26,13 @@ FACTS = {
         "Without the proxy there is no wait to kill or cancel in: the turn has failed by then."
     ),
     ("usage limit", CLAUDE): (
-        "With an API key claude words it as a throttle, so it is tried again (4 times 2 requests);"
-        " the `You've hit your limit` of a subscription is not: 1 request."
+        "With an API key claude passes on the provider's sentence about a rate limit alone, the"
+        " same as for a throttle, so it is tried again (4 times 2 requests); the `You've hit your"
+        " limit` of a subscription is not: 1 request."
     ),
     ("context overflow", OPENCODE): (
-        "opencode compacts by itself first; where only the summary still fits, it starts over"
-        " without end."
+        "opencode compacts by itself first; where only the summary still fits, it would start over"
+        " without end, and is stopped after 20 messages without a tool between them."
     ),
     ("401", OPENCODE): "opencode reports a rejected key as -32603, not as -32000.",
     ("lost session", OPENCODE): (

@@ -19,6 +19,9 @@ from tests.agents.provider import Answer, Fault, always, first
 from tests.agents.scenes import SCENES
 from tests.agents.stage import SPOKEN, Part, Scene
 
+_LAST_COUNT = re.compile(r"(\d+)(?: of |/)(?=\d|this message)")
+"""Which try this is, by the last count in a title."""
+
 pytestmark = [pytest.mark.agents, pytest.mark.timeout(600)]
 
 _OPENCODE_LEGACY = (
@@ -167,6 +170,13 @@ def test_the_model_is_told_what_was_said_before(run):
 )
 def test_no_wait_and_no_recovery_is_silent(run):
     assert of_turn(run)[0].severity == "warning"
+
+
+@parts("5xx burst", kinds=(CLAUDE, CODEX), capable=(True,))
+def test_our_retries_go_on_counting_where_the_agents_own_stopped(run):
+    numbers = [_LAST_COUNT.findall(record.title)[-1] for record in of_turn(run)]
+    assert [int(number) for number in numbers] == [1, 2, 3, 4]
+    assert of_turn(run)[-1].title.endswith("Trying again (4 of 5).")
 
 
 @parts("kill -9 mid-turn", "kill -9 during our wait", "kill -9 when idle, history gone")

@@ -145,6 +145,10 @@ async def _run(app: Any, listener: Listener, stop: anyio.Event, grace_s: float) 
             config.bind = [f"fd://{bound.dup().detach()}"]
             try:
                 await _worker()(app, config, shutdown_trigger=stopped, mode="asgi")
+            except asyncio.InvalidStateError:
+                # The server asks a task for its error that our deadline has just cancelled.
+                if not scope.cancel_called:
+                    raise
             except ExceptionGroup as group:
                 # On trio, one client that breaks HTTP/2 ends the whole server, and would end the
                 # program around it.

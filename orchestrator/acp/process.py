@@ -22,17 +22,14 @@ from typing import Any, Final
 
 import anyio
 from anyio import to_thread
-from anyio.lowlevel import cancel_shielded_checkpoint
 from attrs import define, field, frozen
 
 from orchestrator.acp import keeper
 from orchestrator.acp.framing import Frame, FrameReader
+from orchestrator.acp.source import Source
 from orchestrator.failure.raw import RawFailure
 from orchestrator.failure.verdict import Delivery
 
-_READ_BYTES: Final = 256 * 1024
-_FLOOD_BYTES: Final = 32 * 1024
-"""A writer that is so far ahead may never let a read wait; everybody else gets a turn first."""
 _PIPE_BYTES: Final = 1024 * 1024
 _STDERR_BYTES: Final = 16 * 1024
 _KILL_S: Final = 5.0
@@ -126,9 +123,9 @@ class AgentProcess:
     frames: FrameReader = field(factory=FrameReader)
     _keeper: subprocess.Popen[bytes] = field(init=False)
     _stdin: int = field(init=False)
-    _stdout: int = field(init=False)
-    _stderr: int = field(init=False)
-    _status: int = field(init=False)
+    _stdout: Source = field(init=False)
+    _stderr: Source = field(init=False)
+    _status: Source = field(init=False)
     _lifeline: int = field(init=False)
     _tail: bytearray = field(factory=bytearray)
     _writing: anyio.Lock = field(factory=partial(anyio.Lock, fast_acquire=True))
@@ -139,9 +136,9 @@ class AgentProcess:
     async def start(self) -> None:
         """Start the keeper, and through it the agent."""
         in_r, self._stdin = os.pipe()
-        self._stdout, out_w = os.pipe()
-        self._stderr, err_w = os.pipe()
-        self._status, status_w = os.pipe()
+        self._stdout, out_w = _source()
+        self._stderr, err_w = _source()
+        self._status, status_w = _source()
         life_r, self._lifeline = os.pipe()
         theirs = (in_r, out_w, err_w, status_w, life_r)
         try:
@@ -154,9 +151,8 @@ class AgentProcess:
         finally:
             for fd in theirs:
                 os.close(fd)
-        for fd in (self._stdin, self._stdout, self._stderr, self._status):
-            os.set_blocking(fd, False)
-        widen(self._stdout)
+        os.set_blocking(self._stdin, False)
+        widen(self._stdout.fd)
 
     def _spawn(
         self, stdin: int, stdout: int, stderr: int, status: int, lifeline: int
@@ -181,13 +177,16 @@ class AgentProcess:
             tasks.cancel_scope.cancel()
 
     async def _read_stderr(self) -> None:
-        while data := await read_some(self._stderr):
-            self._tail += data
-            del self._tail[:-_STDERR_BYTES]
+        while data := await self._stderr.read():
+            self._keep(data)
+
+    def _keep(self, data: bytes) -> None:
+        self._tail += data
+        del self._tail[:-_STDERR_BYTES]
 
     async def _read_status(self) -> None:
         held = b""
-        while data := await read_some(self._status):
+        while data := await self._status.read():
             *lines, held = (held + data).split(b"\n")
             for line in lines:
                 self._report(json.loads(line))
@@ -199,10 +198,9 @@ class AgentProcess:
                 self.exit = self.exit or Exit(-signal.SIGKILL)
         if self.exit is None:
             self.exit = Exit(None)
-        self._drain_stderr()
+        self._keep(self._stderr.rest())  # what it wrote last is in the pipe when its end is told
         self._gone.set()
-        if self._stdout >= 0:
-            anyio.notify_closing(self._stdout)
+        self._stdout.finish()
 
     def _report(self, fact: dict[str, Any]) -> None:
         if "pid" in fact:
@@ -212,15 +210,6 @@ class AgentProcess:
             self.exit = Exit(127)
         elif "exit" in fact:
             self.exit = Exit(fact["exit"])
-
-    def _drain_stderr(self) -> None:
-        """What the agent wrote last is still in the pipe when its end is reported."""
-        try:
-            while data := os.read(self._stderr, _READ_BYTES):
-                self._tail += data
-                del self._tail[:-_STDERR_BYTES]
-        except OSError:
-            return
 
     @property
     def stderr_tail(self) -> str:
@@ -234,7 +223,7 @@ class AgentProcess:
 
     async def receive_lines(self) -> list[bytes] | None:
         """The next lines, not read yet; None at the end of the stream."""
-        data = await read_some(self._stdout, self._gone)
+        data = await self._stdout.read()
         if data:
             return self.frames.cut(data)
         return [frame.raw for frame in self.frames.end()] or None
@@ -319,9 +308,8 @@ class AgentProcess:
 
     def _close_ours(self) -> None:
         self._stdin = _close(self._stdin)
-        self._stdout = _close(self._stdout)
-        self._stderr = _close(self._stderr)
-        self._status = _close(self._status)
+        for source in (self._stdout, self._stderr, self._status):
+            source.close()
         self._lifeline = _close(self._lifeline)
 
 
@@ -336,32 +324,11 @@ def widen(fd: int) -> None:
         fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
 
-async def read_some(fd: int, gone: anyio.Event | None = None) -> bytes:
-    """Read what is there, or wait for it; empty at the end and on a closed pipe.
-
-    Once the writer is `gone` what is there is all: a stray child of it may hold the pipe open.
-    """
-    while fd >= 0:
-        is_all = gone is not None and gone.is_set()
-        try:
-            data = os.read(fd, _READ_BYTES)
-        except BlockingIOError:
-            if is_all:
-                break
-        except OSError:
-            break
-        else:
-            if len(data) >= _FLOOD_BYTES:
-                await cancel_shielded_checkpoint()
-            return data
-        try:
-            await anyio.wait_readable(fd)
-        except anyio.ClosedResourceError:
-            if gone is None or not gone.is_set():
-                break
-        except OSError:
-            break
-    return b""
+def _source() -> tuple[Source, int]:
+    """Make a pipe to read from, and the end for whoever writes."""
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    return Source(reader), writer
 
 
 def _close(fd: int) -> int:

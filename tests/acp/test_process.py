@@ -18,7 +18,6 @@ from orchestrator.acp.process import (
     CommandMissingError,
     Exit,
     WireError,
-    read_some,
     resolve,
 )
 from orchestrator.failure.raw import Surface
@@ -288,20 +287,6 @@ async def test_the_output_ends_with_the_agent_even_if_a_stray_child_holds_it_ope
             assert any(alive(pid) for pid in strays)
         finally:
             keeper.kill_each(strays)
-
-
-async def test_what_stands_in_the_pipe_of_an_agent_that_is_gone_is_still_read():
-    reader, writer = os.pipe()
-    os.set_blocking(reader, False)
-    gone = anyio.Event()
-    gone.set()
-    try:
-        os.write(writer, b"its last words")
-        assert await read_some(reader, gone) == b"its last words"
-        assert await read_some(reader, gone) == b""
-    finally:
-        os.close(reader)
-        os.close(writer)
 
 
 @pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM"])

@@ -1,6 +1,7 @@
 """What the proxy costs: `python -m tests.bench.proxy`.
 
-One run, the same frames: no relay, a bare Python relay, the proxy.  Added latency of one frame
+One run, the same frames: no relay, a bare Python relay (two threads), one on an asyncio loop, and
+the proxy.  Added latency of one frame
 there and back, throughput of a turn's updates at 1 kB and at 100 kB, and the time from
 `session/cancel` in a wait to the answer.
 
@@ -25,7 +26,7 @@ from tests.bench.proxy_peers import BUFFER_BYTES
 
 PEERS = [sys.executable, "-m", "tests.bench.proxy_peers"]
 AGENT = [*PEERS, "agent"]
-ALONE, BARE, PROXY = "no relay", "bare relay", "proxy"
+ALONE, BARE, LOOP, PROXY = "no relay", "bare relay", "bare relay on asyncio", "proxy"
 SIZES = ((1_000, 10_000), (100_000, 400))
 """Bytes of a frame, and how many of them make one round."""
 ROUNDS = 15
@@ -189,7 +190,8 @@ def rows(*, quick=False):
     rounds, share = (2, 5) if quick else (ROUNDS, 1)
     with tempfile.TemporaryDirectory() as folder:
         proxy = [sys.executable, "-m", "orchestrator.cli", "proxy", "--state-dir", folder, "--"]
-        ways = {ALONE: AGENT, BARE: [*PEERS, "relay", *AGENT], PROXY: proxy + AGENT}
+        ways = {ALONE: AGENT, BARE: [*PEERS, "relay", *AGENT]}
+        ways |= {LOOP: [*PEERS, "asyncio", *AGENT], PROXY: proxy + AGENT}
         peers = {name: Peer(command) for name, command in ways.items()}
         try:
             found = list(latency_rows(peers, rounds))
@@ -206,4 +208,4 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer frames")
     for row in rows(quick=parser.parse_args().quick):
-        print("  ".join(f"{cell:<44}" for cell in row).rstrip())  # noqa: T201 - its work
+        print("  ".join(f"{cell:<52}" for cell in row).rstrip())  # noqa: T201 - its work

@@ -1,8 +1,9 @@
-"""The other sides in the proxy's bench: an agent that only writes, and a relay that only copies.
+"""The other sides in the proxy's bench: an agent that only writes, and relays that only copy.
 
-`python -m tests.bench.proxy_peers agent`, or `relay COMMAND [ARG...]`.
+`python -m tests.bench.proxy_peers agent`, or `relay COMMAND [ARG...]`, or `asyncio COMMAND...`.
 """
 
+import asyncio
 import json
 import os
 import subprocess
@@ -76,8 +77,33 @@ def relay(command):
         pump(child.stdout.fileno(), 1)
 
 
+async def copy_both_ways(child):
+    """What an event loop costs by itself: one callback for each read, and nothing is looked at."""
+    loop, over = asyncio.get_running_loop(), asyncio.Event()
+
+    def copy(source, target):
+        data = os.read(source, BUFFER_BYTES)
+        if data:
+            write(target, data)
+        else:
+            loop.remove_reader(source)
+            over.set()
+
+    loop.add_reader(0, copy, 0, child.stdin.fileno())
+    loop.add_reader(child.stdout.fileno(), copy, child.stdout.fileno(), 1)
+    await over.wait()
+
+
+def relay_on_asyncio(command):
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+    ) as child:
+        asyncio.run(copy_both_ways(child))
+        child.stdin.close()
+
+
 if __name__ == "__main__":
     if sys.argv[1] == "agent":
         agent()
     else:
-        relay(sys.argv[2:])
+        {"relay": relay, "asyncio": relay_on_asyncio}[sys.argv[1]](sys.argv[2:])

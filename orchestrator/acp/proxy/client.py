@@ -10,7 +10,8 @@ import anyio
 from attrs import define, field
 
 from orchestrator.acp.framing import Frame, FrameReader
-from orchestrator.acp.process import read_some, widen
+from orchestrator.acp.process import widen
+from orchestrator.acp.source import Source
 
 _PIECE_BYTES: Final = 64 * 1024
 """Lines are joined up to this size before they are written; a longer one goes by itself."""
@@ -29,6 +30,7 @@ class ClientWire:
     frames: FrameReader = field(factory=FrameReader)
     left: anyio.Event = field(factory=anyio.Event)
     """Set when the client has closed either end."""
+    _source: Source = field(init=False)
     _lines: deque[bytes | memoryview] = field(factory=deque)
     _bytes: int = 0
     _held: int = 0
@@ -40,11 +42,12 @@ class ClientWire:
         for fd in (self.stdin, self.stdout):
             os.set_blocking(fd, False)
             widen(fd)
+        self._source = Source(self.stdin)
         _keep_buffers()
 
     async def receive(self) -> list[Frame] | None:
         """The next frames; None at the end of the stream."""
-        data = await read_some(self.stdin)
+        data = await self._source.read()
         if data:
             return self.frames.feed(data)
         return self.frames.end() or None
@@ -93,6 +96,7 @@ class ClientWire:
 
     def restore(self) -> None:
         """Leave the descriptors as they are found by others who share them."""
+        self._source.let_go()
         for fd in (self.stdin, self.stdout):
             os.set_blocking(fd, True)
 

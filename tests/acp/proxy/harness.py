@@ -14,8 +14,9 @@ import trio.testing
 from attrs import define, field
 
 from orchestrator.acp.framing import FrameReader, encode
-from orchestrator.acp.process import Command, Exit, WireError, read_some
+from orchestrator.acp.process import Command, Exit, WireError
 from orchestrator.acp.proxy.serve import Setup
+from orchestrator.acp.source import Source
 from orchestrator.failure.raw import RawFailure
 from orchestrator.settings.model import Settings
 
@@ -175,6 +176,10 @@ class Client:
     """Empty: it does not read until `resume`."""
     _resumed: anyio.Event = field(factory=anyio.Event)
     _left: anyio.CancelScope | None = None
+    _source: Source = field(init=False)
+
+    def __attrs_post_init__(self):
+        self._source = Source(self.stdout)
 
     def resume(self):
         self._resumed.set()
@@ -186,12 +191,11 @@ class Client:
     async def read(self):
         with anyio.CancelScope() as self._left:
             await self._read()
-        anyio.notify_closing(self.stdout)
-        os.close(self.stdout)
+        self._source.close()
 
     async def _read(self):
         reader = FrameReader()
-        while data := await read_some(self.stdout):
+        while data := await self._source.read():
             if not self.reading:
                 await self._resumed.wait()
             for frame in reader.feed(data):

@@ -90,11 +90,13 @@ class Drive(Performer):
                     await self._recover(step)
                 else:  # a wait, or a tick that came early
                     before = self._about_to_wait(step)
-                    with anyio.CancelScope() as self._pause:
-                        await clock.sleep(self._wait_s(before))
+                    self._pause = session.orchestrator.sleep(self._wait_s(before))
+                    await self._pause.wait()
                     self._waited(before)
         except BaseException:
-            self._pause = None
+            if self._pause is not None:
+                self._pause.cancel()
+                self._pause = None
             try:
                 self.abandon()
             finally:

@@ -19,7 +19,7 @@ from orchestrator.incident.record import Record
 from orchestrator.runner import allowed
 from orchestrator.runner.agent import CONTINUE, Agent, Prompt
 from orchestrator.runner.budget import TokenBucket
-from orchestrator.runner.clock import Clock, LoopClock
+from orchestrator.runner.clock import Clock, LoopClock, Sleep, sleeper
 from orchestrator.runner.delivery import Delivery, IncidentReader, Observer
 from orchestrator.runner.drive import Drive
 from orchestrator.runner.session import Session
@@ -58,6 +58,8 @@ class Orchestrator:
         """Draws a number in [0, 1) for jitter."""
         self.running: set[Drive] = set()
         """Turns that have begun and not ended."""
+        self.sleep: Callable[[float], Sleep]
+        """Begins a sleep that a turn waits in; set while open."""
         self._clock = clock
         self._given_clock = clock
         self._sessions: dict[str, Session] = {}
@@ -79,6 +81,7 @@ class Orchestrator:
         await tasks.__aenter__()
         self._tasks = tasks
         self._clock = self._given_clock or LoopClock()
+        self.sleep = sleeper(self._clock)
         return self
 
     async def __aexit__(

@@ -24,6 +24,7 @@ from orchestrator.incident.record import Record
 from orchestrator.runner.agent import Attempt, Prompt
 from orchestrator.runner.audience import Audience
 from orchestrator.runner.backlog import Backlog
+from orchestrator.runner.clock import Sleep
 from orchestrator.runner.delivery import PATIENCE_S
 from orchestrator.runner.endings import titled
 from orchestrator.runner.progress import (
@@ -102,7 +103,7 @@ class Performer:
     """What the machine wants done next: the last effect of its last answer."""
     _flight: Attempt | None = None
     """The attempt that is in the agent's hands."""
-    _pause: anyio.CancelScope | None = None
+    _pause: anyio.CancelScope | Sleep | None = None
     """Where the owner pauses, in line or before a retry.  Cancelled by anything that happens."""
     _work: anyio.CancelScope | None = None
     """Where the owner is inside the agent's code.  Cancelled only when the turn is over."""

@@ -1,5 +1,6 @@
 """Windows and waits through the real driver, in virtual time, on both event loops."""
 
+import asyncio
 import time
 
 import anyio
@@ -8,7 +9,7 @@ import pytest
 import trio.testing
 
 from orchestrator import Facts, How, Kind, Orchestrator, Settings, testing
-from orchestrator.runner.clock import LoopClock
+from orchestrator.runner.clock import LoopClock, sleeper
 from orchestrator.settings.model import Choices, TurnLimits
 from orchestrator.sinks.jsonl import JsonLinesSink
 from orchestrator.testing import (
@@ -213,3 +214,40 @@ async def test_a_jumping_clock_takes_no_time_and_says_it_did():
         outcome = await orchestrator.session("chat", agent).turn("hi")
     assert outcome.landed
     assert clock.now() == outcome.waited_s >= 2.0
+
+
+@pytest.mark.parametrize("run", [on_trio, on_asyncio])
+def test_a_sleep_ends_when_it_is_over_and_when_somebody_ends_it(run):
+    async def main():
+        sleep = sleeper(LoopClock())
+        began = anyio.current_time()
+        await sleep(60.0).wait()
+        assert anyio.current_time() - began == pytest.approx(60.0)
+        long = sleep(3600.0)
+        long.cancel()
+        await long.wait()
+        long.cancel()  # too late, and harmless
+        assert anyio.current_time() - began == pytest.approx(60.0)
+
+    run(main)
+
+
+def test_a_turn_whose_host_is_cancelled_in_a_wait_leaves_no_timer_behind():
+    """A timer of an hour would hold the turn for an hour."""
+
+    async def main():
+        async with Orchestrator(SETTINGS) as orchestrator:
+            session = orchestrator.session("chat", ScriptedAgent(*[Kind.OVERLOADED] * 9))
+            async with anyio.create_task_group() as tasks:
+                before = open_timers()
+                tasks.start_soon(session.turn("hi").wait)
+                await anyio.wait_all_tasks_blocked()
+                assert open_timers() == before + 1
+                tasks.cancel_scope.cancel()
+            assert open_timers() == before
+
+    def open_timers():
+        scheduled = asyncio.get_running_loop()._scheduled
+        return sum(not timer.cancelled() for timer in scheduled)
+
+    anyio.run(main)

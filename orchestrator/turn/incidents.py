@@ -10,9 +10,9 @@ can tell apart (cause, n of m, a standing notice), and an equal `said` is silenc
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Final
 
-from attrs import Attribute, define, evolve, field
+from attrs import define, evolve
 
 from orchestrator.failure.kinds import Action, Category
 from orchestrator.failure.verdict import Verdict
@@ -27,22 +27,27 @@ from orchestrator.turn.table import Row
 from orchestrator.turn.value import value
 
 
-def _not_empty(_: object, attribute: Attribute[str], value: Any) -> None:
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"{attribute.name}: {value!r} is not allowed; a non-empty string is")
-
-
 @value
 class TurnIds:
     """Who a turn is."""
 
-    turn_id: str = field(validator=_not_empty)
+    turn_id: str
     """The host's persisted id of the user's message, where it has one."""
-    session_id: str = field(validator=_not_empty)
-    epoch: str = field(validator=_not_empty)
+    session_id: str
+    epoch: str
     """The session ledger's epoch."""
     provider: str = "other"
     """For labels only; policy never reads it."""
+
+    def __attrs_post_init__(self) -> None:
+        # One look at all three: a validator for each costs as much as a step of the machine.
+        for name in _IDS:
+            id_: object = getattr(self, name)
+            if not isinstance(id_, str) or not id_.strip():
+                raise ValueError(f"{name}: {id_!r} is not allowed; a non-empty string is")
+
+
+_IDS: Final = ("turn_id", "session_id", "epoch")
 
 
 @value

@@ -62,7 +62,8 @@ def tune(
     vary
         Only turn these dials: a setting, or a table such as ladders.curve.  May be repeated.
     out
-        The settings file to write; one that exists is left alone.  Default: tuned.toml.
+        The settings file to write, if any are better than yours; one that exists is left alone.
+        Default: tuned.toml.
     turns
         Turns to play for each seed, from 1.  Default: as many as the scenario has by itself.
     seed
@@ -89,7 +90,7 @@ def tune(
     if best is None:
         raise Halt("interrupted", "stopped by Ctrl-C before anything was tried")
     _tell(output, search, best)
-    if best.holds:
+    if best.holds and best.settings != search.start:
         _write(out, search, best)
         if not output.json:
             output.say(f"Written to {out}; try it: orchestrator compare defaults {out}")
@@ -154,7 +155,7 @@ def _tell(output: Output, search: Search, best: Tried) -> None:
         out.print(Text("\nwhat to change", "bold"))
         columns(out, [[f"  {path}", old, "->", Text(new, "bold")] for path, old, new in moved])
     else:
-        out.print("\nnothing to change: what you have is the best that was found")
+        out.print("\nnothing to change, nothing written: what you have is the best that was found")
     front = search.front()
     if len(front) > 1:
         out.print(Text("\ntrade-offs: nothing that was tried beats these in everything", "bold"))

@@ -194,6 +194,15 @@ def test_tune_for_programs_names_the_best_and_the_front(capsys, small):
     assert set(told["best"]["measures"]) == {"landed"}
 
 
+def test_tune_that_finds_nothing_better_says_so_and_writes_nothing(capsys, small, tmp_path):
+    arguments = ["--scenario", small, "--budget", "1", "--seeds", "1"]
+    assert run(["tune", *arguments, "--objective", "max landed"]) == Exit.OK
+    told = capsys.readouterr().out
+    assert "nothing to change, nothing written: what you have is the best" in told
+    assert "Written to" not in told
+    assert not (tmp_path / "tuned.toml").exists()
+
+
 def test_tune_without_settings_that_keep_the_bounds_writes_nothing(capsys, small, tmp_path):
     arguments = ["--scenario", small, "--budget", "3", "--seeds", "1"]
     bounds = "max landed subject to landed>=100%, amplification<=1"
@@ -228,7 +237,7 @@ def test_tune_keeps_the_best_so_far_at_ctrl_c(capsys, small, monkeypatch, tmp_pa
         return real(self, settings)
 
     monkeypatch.setattr(Search, "_try", third_time_lucky)
-    arguments = ["--scenario", small, "--seeds", "1", "--objective", "max landed"]
+    arguments = ["--scenario", small, "--seeds", "1", "--objective", "min amplification"]
     assert run(["tune", *arguments]) == Exit.INTERRUPTED
     assert (tmp_path / "tuned.toml").exists()
     assert "Stopped by Ctrl-C after 2 of 60 settings." in capsys.readouterr().err

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -21,6 +22,8 @@ from orchestrator.acp.proxy.records import IncidentMap
 
 _KEPT_S: Final = 90 * 86_400
 _MAX_BYTES: Final = 1_000_000
+_OURS: Final = re.compile(r"[0-9a-f]{32}/[0-9a-f]{32}\.(json|\d+)")
+"""Files of ours below the folder: whole ones, and what a crash left half written."""
 
 
 def default_folder(environ: Mapping[str, str] | None = None) -> Path:
@@ -91,9 +94,11 @@ class Store:
     def tidy(self) -> None:
         """Forget sessions that nobody has used for a long time."""
         oldest = time.time() - _KEPT_S
+        folder = self.folder or Path(os.devnull)
         with suppress(OSError):
-            for path in (self.folder or Path(os.devnull)).glob("*/*"):
-                if path.stat().st_mtime < oldest:
+            for path in folder.glob("*/*"):  # the user may keep other things in it
+                is_ours = _OURS.fullmatch(path.relative_to(folder).as_posix())
+                if is_ours and path.stat().st_mtime < oldest:
                     path.unlink()
 
     def _path(self, session_id: str) -> Path | None:

@@ -94,9 +94,11 @@ class Turns:
     def stop_prompt(self, number: object) -> bool:
         """Stop the prompt of this id; False when there is none."""
         for client_id, session in self._talks.items():
-            prompts = self.sessions.known[client_id].prompts
+            conversation = self.sessions.known.get(client_id)
+            if conversation is None:  # it could not be loaded
+                continue
             for turn in session.turns:
-                prompted = prompts.get(turn.id)
+                prompted = conversation.prompts.get(turn.id)
                 if prompted is not None and prompted.frame.message.get("id") == number:
                     turn.stop()
                     return True

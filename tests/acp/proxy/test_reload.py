@@ -260,6 +260,28 @@ def test_a_load_that_fails_leaves_nothing_behind():
     play(main)
 
 
+def test_a_prompt_in_a_session_that_could_not_be_loaded_keeps_no_other_from_being_stopped():
+    async def main():
+        async def script(agent):
+            hello = await agent.next("initialize")
+            agent.reply(hello, {"protocolVersion": 1})
+            load = await agent.next("session/load")
+            await anyio.sleep(1)  # the prompt comes meanwhile
+            agent.fail(load, -32002, "Resource not found")
+            agent.reply(await agent.next("x/after"), {"is": "answered"})
+            await anyio.sleep_forever()
+
+        async with staged(Script(script)) as stage:
+            await stage.client.hello()
+            load = stage.client.ask("session/load", {"sessionId": "s9", "cwd": "/x"})
+            stage.client.prompt("s9")
+            assert "error" in await stage.client.answer(load)
+            stage.client.notify("$/cancel_request", {"requestId": "nobody's"})
+            assert (await stage.client.request("x/after"))["result"] == {"is": "answered"}
+
+    play(main)
+
+
 def test_the_store_keeps_ids_and_digests_and_no_text(tmp_path):
     live(tmp_path, 1)
     (path,) = tmp_path.glob("*/*")
@@ -324,6 +346,19 @@ def test_what_nobody_used_for_long_is_forgotten(tmp_path):
     store.tidy()
     assert not old.exists()
     assert store.load("new").native == "s2"
+
+
+def test_what_is_not_ours_in_the_state_folder_is_left_alone(tmp_path):
+    import os
+
+    names = ["photos/holiday.jpg", f"{'a' * 32}/notes.json", f"photos/{'b' * 32}.json"]
+    for name in names:
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("kept")
+        os.utime(path, (0, 0))
+    Store(tmp_path, "agent").tidy()
+    assert [(tmp_path / name).read_text() for name in names] == ["kept"] * 3
 
 
 def test_many_incidents_are_kept_up_to_a_bound():

@@ -40,6 +40,8 @@ _CIRCLED: Final = (
 )
 CUT_OFF_RULES: Final = frozenset((_STALLED_RULE, _CIRCLED_RULE))
 """Rules of the verdicts on a prompt that we cut off: its answer only acknowledges our cancel."""
+_LAST_WORD_S: Final = 1.0
+"""What a cancelled turn gets to tell the agent so; one that does not read is not waited for."""
 _CANARY: Final = "Answer with the single word: ready. Use no tools."
 
 
@@ -183,7 +185,7 @@ class AcpAgent:
             running.intake.lose()
             return self._understand(error.raw)
         except anyio.get_cancelled_exc_class():
-            with anyio.CancelScope(shield=True):
+            with anyio.move_on_after(_LAST_WORD_S, shield=True):
                 await self._ask_to_stop(running)
             raise
         end = running.intake.end(reply)

@@ -285,11 +285,10 @@ class AgentProcess:
 
     async def close(self, grace_s: float) -> None:
         """Say goodbye: close stdin, give the agent a moment, then kill what is left."""
-        with anyio.CancelScope(shield=True):
-            async with self._writing:
+        with anyio.CancelScope(shield=True), anyio.move_on_after(grace_s):
+            async with self._writing:  # an agent that does not read may keep a writer waiting
                 self._stdin = _close(self._stdin)
-            with anyio.move_on_after(grace_s):
-                await self._gone.wait()
+            await self._gone.wait()
         await self.kill()
 
     async def kill(self) -> None:

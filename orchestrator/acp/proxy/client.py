@@ -89,10 +89,17 @@ class ClientWire:
                 try:
                     await anyio.wait_writable(self.stdout)
                 except (OSError, anyio.ClosedResourceError):
-                    self._give_up()
+                    self.leave()
                 self._write()
             self._wake = anyio.Event()
             await self._wake.wait()
+
+    def leave(self) -> None:
+        """The client is gone, or nobody writes to it any more: whoever waits for it goes on."""
+        self.left.set()
+        self._lines.clear()
+        self._bytes = 0
+        self._room.set()
 
     def restore(self) -> None:
         """Leave the descriptors as they are found by others who share them."""
@@ -108,7 +115,7 @@ class ClientWire:
             except BlockingIOError:
                 written = 0
             except OSError:
-                self._give_up()
+                self.leave()
                 return
             self._bytes -= written
             if written < len(piece):
@@ -127,12 +134,6 @@ class ClientWire:
             parts.append(self._lines.popleft())
             size += len(parts[-1])
         return b"".join(parts)
-
-    def _give_up(self) -> None:
-        self.left.set()
-        self._lines.clear()
-        self._bytes = 0
-        self._room.set()
 
 
 def _keep_buffers() -> None:

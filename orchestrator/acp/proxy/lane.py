@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Final, Protocol, runtime_checkable
 
 import anyio
+import anyio.lowlevel
 from attrs import define, evolve, field
 
 from orchestrator.acp.connection import Wire
@@ -21,6 +22,8 @@ from orchestrator.failure.raw import RawFailure
 from orchestrator.failure.verdict import Delivery
 
 _FULL_BYTES: Final = 64 * 1024 * 1024
+_PATIENCE_S: Final = 1.0
+"""How long a cancelled writer may wait to see its line leave."""
 
 
 @runtime_checkable
@@ -120,10 +123,23 @@ class Lane:
         mine = _Line(line, anyio.Event())
         self._put(mine)
         assert mine.left is not None  # noqa: S101 - given two lines above
-        with anyio.CancelScope(shield=True):
-            await mine.left.wait()
+        while not mine.left.is_set():
+            with anyio.move_on_after(_PATIENCE_S, shield=True):
+                await mine.left.wait()
+            if not mine.left.is_set():
+                await self._unless_cancelled(mine)
         if mine.error is not None:
             raise mine.error
+
+    async def _unless_cancelled(self, line: _Line) -> None:
+        """An agent that does not read keeps nobody from being cancelled."""
+        try:
+            await anyio.lowlevel.checkpoint_if_cancelled()
+        except anyio.get_cancelled_exc_class():
+            if line in self._waiting:
+                self._waiting.remove(line)
+                self._bytes -= len(line.data)
+            raise
 
     @property
     def full(self) -> bool:

@@ -61,14 +61,17 @@ class Proxy:
             self._tasks = tasks
             tasks.start_soon(self.peer.wire.tend)
             tasks.start_soon(self._read)
-            await self.peer.wire.left.wait()
+            try:
+                await self.peer.wire.left.wait()
+            finally:  # an agent's reader that waits for a slow client would never see its end
+                self.peer.wire.leave()
             tasks.cancel_scope.cancel()
 
     async def _read(self) -> None:
         while (frames := await self.peer.wire.receive()) is not None:
             for frame in frames:
                 await self.from_client(frame)
-        self.peer.wire.left.set()
+        self.peer.wire.leave()
 
     # --- from the client -------------------------------------------------------------------------
 

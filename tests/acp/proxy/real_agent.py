@@ -1,6 +1,6 @@
 """An agent as a process, with a tree of children that would all outlive it.
 
-It answers by what the prompt says: `die`, `hang`, `overload`, `say TEXT`, `pids`.
+It answers by what the prompt says: `die`, `hang`, `flood`, `deaf`, `overload`, `say TEXT`, `pids`.
 """
 
 import json
@@ -30,6 +30,11 @@ def prompt(number, params):
     if word == "die":
         say(session_id, "half ")
         os.kill(os.getpid(), signal.SIGKILL)
+    while word == "flood":
+        say(session_id, "x" * 1_000_000)
+    if word == "deaf":
+        say(session_id, "deaf")
+        signal.pause()
     elif word == "overload":
         error = {"code": -32603, "message": "529", "data": {"errorKind": "overloaded"}}
         send({"id": number, "error": error})

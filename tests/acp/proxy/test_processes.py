@@ -1,11 +1,14 @@
 """The command as an editor runs it: real pipes, real signals, and nobody left behind."""
 
+import array
 import contextlib
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
+import termios
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,9 +43,14 @@ class Editor:
         self.send(id=number, method=method, params=params)
         return self.until(lambda m: m.get("id") == number and "method" not in m)
 
-    def prompt(self, number, text):
+    def post(self, number, text):
         block = {"type": "text", "text": text}
-        return self.ask(number, "session/prompt", sessionId="s1", prompt=[block])
+        params = {"sessionId": "s1", "prompt": [block]}
+        self.send(id=number, method="session/prompt", params=params)
+
+    def prompt(self, number, text):
+        self.post(number, text)
+        return self.until(lambda m: m.get("id") == number and "method" not in m)
 
     def begin(self):
         hello = self.ask(0, "initialize", protocolVersion=1, clientCapabilities={})
@@ -85,6 +93,13 @@ def gone(processes):
     return not [p for p in left if p.status() != psutil.STATUS_ZOMBIE]
 
 
+def full(pipe):
+    """Whether a pipe holds about all that it can: nobody reads it."""
+    held = array.array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, held)
+    return held[0] > fcntl.fcntl(pipe, fcntl.F_GETPIPE_SZ) // 2
+
+
 def end_of_input(process):
     process.stdin.close()
 
@@ -125,6 +140,34 @@ def test_no_process_outlives_the_proxy_however_it_ends(tmp_path, end, busy):
         if end != "SIGKILL":
             assert client.process.returncode == 0
         assert "Traceback" not in (tmp_path / "stderr").read_text()
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_client_that_reads_nothing_keeps_no_proxy_from_its_end(tmp_path, end):
+    with editor(tmp_path) as client:
+        client.begin()
+        processes = tree(client.process)
+        client.post(2, "flood")
+        pipe = client.process.stdout
+        deadline = time.monotonic() + LONG_S
+        while not full(pipe) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        ENDS[end](client.process)
+        client.process.wait(LONG_S)
+        assert gone(processes)
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_an_agent_that_reads_nothing_keeps_no_proxy_from_its_end(tmp_path, end):
+    with editor(tmp_path) as client:
+        client.begin()
+        processes = tree(client.process)
+        client.post(2, "deaf")
+        client.until(lambda message: "params" in message)
+        client.send(id=3, method="x/large", params={"data": "x" * 3_000_000})
+        ENDS[end](client.process)
+        client.process.wait(LONG_S - 10)  # a write may stall for thirty seconds
+        assert gone(processes)
 
 
 def test_a_killed_agent_takes_its_children_with_it_before_the_next_one_starts(tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TextIO
@@ -21,6 +20,7 @@ from orchestrator.cli.codes import Exit, Halt
 from orchestrator.cli.following import follow
 from orchestrator.cli.hosting import Served, run_async
 from orchestrator.cli.listening import listening
+from orchestrator.cli.log import Log
 from orchestrator.cli.loop_noise import LoopNoise
 from orchestrator.cli.terminal import Output
 from orchestrator.journal import JournalObserver
@@ -76,7 +76,7 @@ def proxy(
         raise Halt("agent_not_found" if command else "usage", str(error), field="COMMAND") from None
     listener = listening(metrics, "--metrics") if metrics else None
     with _opened(log) as file:
-        write = _writer(file)
+        write = Log(file.fileno()).write
         if listener is not None:
             write(f"metrics at {listener.url}/metrics")
         if own_retries:
@@ -124,17 +124,6 @@ def _opened(path: Path | None) -> TextIO:
         raise Halt(
             "unreadable_file", f"{path} can't be written: {error.strerror}", field="--log"
         ) from None
-
-
-def _writer(file: TextIO) -> Callable[[str], None]:
-    def write(line: str) -> None:
-        try:
-            file.write(line + "\n")
-            file.flush()
-        except OSError:
-            return  # a log that can't be written must not end a conversation
-
-    return write
 
 
 def _journal(path: Path) -> Observer:

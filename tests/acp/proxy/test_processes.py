@@ -63,15 +63,15 @@ class Editor:
 
 
 @contextmanager
-def editor(tmp_path, *options, agent=AGENT, env=None):
+def editor(tmp_path, *options, agent=AGENT, env=None, stderr=None):
     command = [sys.executable, "-m", "orchestrator.cli", "proxy", "--state-dir", str(tmp_path)]
     quick = ["--set", "ladders.curve.first_s=0.05", "--set", "ladders.curve.jitter=0"]
-    with (tmp_path / "stderr").open("wb") as stderr:
+    with (tmp_path / "stderr").open("wb") as file:
         process = subprocess.Popen(
             [*command, *quick, *options, "--", *agent],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=stderr,
+            stderr=file if stderr is None else stderr,
             env={**os.environ, **(env or {})},
         )
     try:
@@ -209,6 +209,22 @@ def test_a_failure_is_retried_and_then_told_as_the_agent_told_it(tmp_path):
         assert answer["error"]["message"] == "529"
         log = (tmp_path / "stderr").read_text()
         assert log.count("attempt 3 failed: overloaded") == 1
+
+
+@pytest.mark.parametrize("read", [True, False])
+def test_nobody_has_to_read_what_a_proxy_writes_to_stderr(tmp_path, read):
+    reader, writer = os.pipe()
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+    if not read:
+        os.write(writer, b"x" * 4096)
+    with editor(tmp_path, "--set", "ladders.transient_retries=2", stderr=writer) as client:
+        client.begin()
+        assert client.prompt(2, "overload")["error"]["message"] == "529"
+        client.process.stdin.close()
+        assert client.process.wait(LONG_S) == 0
+    os.close(writer)
+    assert (b"attempt 1 failed" in os.read(reader, 4096)) == read
+    os.close(reader)
 
 
 def test_log_journal_and_metrics_go_where_they_are_told(tmp_path):

@@ -75,7 +75,10 @@ def resolve(
     """
     if not words or not words[0]:
         raise CommandMissingError("No agent command was given; put it after `--`.")
-    home = Path(folder or Path.cwd()).resolve()
+    try:
+        home = Path(folder or Path.cwd()).resolve()
+    except FileNotFoundError:
+        raise CommandMissingError("The current folder is not there any more.") from None
     if not home.is_dir():
         raise CommandMissingError(f"The session's folder {home.name} is not there.")
     word = words[0]
@@ -122,27 +125,25 @@ class AgentProcess:
     exit: Exit | None = None
     frames: FrameReader = field(factory=FrameReader)
     _keeper: subprocess.Popen[bytes] = field(init=False)
-    _stdin: int = field(init=False)
-    _stdout: Source = field(init=False)
-    _stderr: Source = field(init=False)
-    _status: Source = field(init=False)
-    _lifeline: int = field(init=False)
+    _stdin: int = -1
+    _stdout: Source = field(factory=Source)
+    _stderr: Source = field(factory=Source)
+    _status: Source = field(factory=Source)
+    _lifeline: int = -1
     _tail: bytearray = field(factory=bytearray)
     _writing: anyio.Lock = field(factory=partial(anyio.Lock, fast_acquire=True))
     """Nobody else writes as a rule, so nobody has to be let by."""
     _gone: anyio.Event = field(factory=anyio.Event)
     _refused: str = ""
+    _stalled: BrokenPipeError | None = None
+    """It stopped reading."""
 
     async def start(self) -> None:
         """Start the keeper, and through it the agent."""
-        in_r, self._stdin = os.pipe()
-        self._stdout, out_w = _source()
-        self._stderr, err_w = _source()
-        self._status, status_w = _source()
-        life_r, self._lifeline = os.pipe()
-        theirs = (in_r, out_w, err_w, status_w, life_r)
+        theirs: list[int] = []
         try:
-            self._keeper = await to_thread.run_sync(self._spawn, *theirs)
+            self._make_pipes(theirs)
+            self._keeper = await to_thread.run_sync(self._spawn, theirs)
         except BaseException as error:
             self._close_ours()
             if not isinstance(error, OSError):
@@ -154,9 +155,19 @@ class AgentProcess:
         os.set_blocking(self._stdin, False)
         widen(self._stdout.fd)
 
-    def _spawn(
-        self, stdin: int, stdout: int, stderr: int, status: int, lifeline: int
-    ) -> subprocess.Popen[bytes]:
+    def _make_pipes(self, theirs: list[int]) -> None:
+        """Keep our ends, and give away theirs as they come: any may be one too many."""
+        reader, self._stdin = os.pipe()
+        theirs.append(reader)
+        for source in (self._stdout, self._stderr, self._status):
+            source.fd, writer = os.pipe()
+            os.set_blocking(source.fd, False)
+            theirs.append(writer)
+        reader, self._lifeline = os.pipe()
+        theirs.append(reader)
+
+    def _spawn(self, theirs: Sequence[int]) -> subprocess.Popen[bytes]:
+        stdin, stdout, stderr, status, lifeline = theirs
         script = [sys.executable, "-I", "-S", keeper.__file__, str(lifeline), str(status)]
         return subprocess.Popen(  # noqa: S603 - the command is the user's own
             [*script, *self.command.argv],
@@ -262,12 +273,9 @@ class AgentProcess:
             except TimeoutError:
                 partly = len(left) < len(line)
                 self._stdin = _close(self._stdin)
-                stalled = BrokenPipeError("the agent stopped reading its input")
-                raise WireError(
-                    RawFailure.exception(
-                        stalled, delivery=Delivery.AMBIGUOUS if partly else Delivery.NOT_SENT
-                    )
-                ) from None
+                self._stalled = BrokenPipeError("the agent stopped reading its input")
+                delivery = Delivery.AMBIGUOUS if partly else Delivery.NOT_SENT
+                raise WireError(self.failure(delivery=delivery)) from None
             except (OSError, anyio.ClosedResourceError) as error:
                 raise _broken(error) from error
 
@@ -280,6 +288,8 @@ class AgentProcess:
         """This process's end as a failure.  Ask once it has ended."""
         if self._refused:
             return RawFailure.exit(127, stderr=self._refused, delivery=Delivery.NOT_SENT)
+        if self._stalled is not None:  # how it ended then is our doing
+            return RawFailure.exception(self._stalled, delivery=delivery)
         code = self.exit.code if self.exit else None
         return RawFailure.exit(code, stderr=self.stderr_tail, delivery=delivery)
 
@@ -321,13 +331,6 @@ def widen(fd: int) -> None:
     """Let a pipe hold more, where the system lets us: fewer, larger reads and writes."""
     with suppress(OSError, AttributeError):
         fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-
-
-def _source() -> tuple[Source, int]:
-    """Make a pipe to read from, and the end for whoever writes."""
-    reader, writer = os.pipe()
-    os.set_blocking(reader, False)
-    return Source(reader), writer
 
 
 def _close(fd: int) -> int:

@@ -10,7 +10,10 @@ then it leaves the selector, and the writer has to wait.
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
+import termios
+from array import array
 from typing import Final
 
 import anyio
@@ -26,10 +29,10 @@ _FLOOD_BYTES: Final = 32 * 1024
 class Source:
     """The reading end of a pipe that does not block.  Read by one task at a time."""
 
-    fd: int
-    """-1 once closed."""
-    _writer_gone: bool = field(default=False, init=False)
-    """What is there is all: a stray child of the writer may still hold the pipe open."""
+    fd: int = -1
+    """-1 before there is one, and once closed."""
+    _left: int | None = field(default=None, init=False)
+    """Once the writer is gone, what it left: a stray child of it may go on writing without end."""
     _held: bytes | None = field(default=None, init=False)
     """What was read and not handed out yet; empty is the end."""
     _loop: asyncio.AbstractEventLoop | None = field(default=None, init=False)
@@ -38,7 +41,7 @@ class Source:
 
     async def read(self) -> bytes:
         """Read what is there, or wait for it; empty at the end and on a closed pipe."""
-        if self._held is None and (self._loop is None or self._writer_gone):
+        if self._held is None and (self._loop is None or self._left is not None):
             self._held = self._take()
             if self._held is not None and len(self._held) >= _FLOOD_BYTES:
                 await cancel_shielded_checkpoint()
@@ -48,16 +51,17 @@ class Source:
         return data
 
     def rest(self) -> bytes:
-        """Read all that is there, without waiting."""
+        """Read all that a writer left that is gone, without waiting."""
+        self.finish()
         parts, self._held = [self._held or b""], None
         while data := self._take():
             parts.append(data)
         return b"".join(parts)
 
     def finish(self) -> None:
-        """Tell that the writer is gone."""
-        self._writer_gone = True
-        if self.fd >= 0:
+        """Tell that the writer is gone: what is there is all."""
+        if self.fd >= 0 and self._left is None:
+            self._left = _in_pipe(self.fd)
             anyio.notify_closing(self.fd)
         if self._waiter is not None:
             self._arrived()
@@ -83,12 +87,16 @@ class Source:
         """What is there; empty at the end, None when nothing is there yet."""
         if self.fd < 0:
             return b""
+        wanted = _READ_BYTES if self._left is None else min(_READ_BYTES, self._left)
         try:
-            return os.read(self.fd, _READ_BYTES)
+            data = os.read(self.fd, wanted)
         except BlockingIOError:
-            return b"" if self._writer_gone else None
+            return b"" if self._left is not None else None
         except OSError:
             return b""
+        if self._left is not None:
+            self._left -= len(data)
+        return data
 
     async def _wait(self) -> None:
         """Wait until something may be held."""
@@ -126,6 +134,16 @@ class Source:
             if self._held:
                 return
         self.let_go()
+
+
+def _in_pipe(fd: int) -> int:
+    """How many bytes can be read at once."""
+    count = array("i", [0])
+    try:
+        fcntl.ioctl(fd, termios.FIONREAD, count)
+    except OSError:
+        return 0
+    return count[0]
 
 
 def _asyncio_loop() -> asyncio.AbstractEventLoop | None:

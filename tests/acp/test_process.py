@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 import signal
@@ -10,7 +11,7 @@ import anyio
 import psutil
 import pytest
 
-from orchestrator.acp import keeper
+from orchestrator.acp import keeper, process
 from orchestrator.acp.framing import encode
 from orchestrator.acp.process import (
     AgentProcess,
@@ -20,8 +21,10 @@ from orchestrator.acp.process import (
     WireError,
     resolve,
 )
+from orchestrator.failure.classify import classify
+from orchestrator.failure.kinds import Kind
 from orchestrator.failure.raw import Surface
-from orchestrator.failure.verdict import Delivery
+from orchestrator.failure.verdict import Context, Delivery, Phase
 
 pytestmark = pytest.mark.anyio
 
@@ -132,6 +135,15 @@ def test_a_missing_command_is_one_clear_sentence(words, sentence):
     assert str(caught.value) == sentence
 
 
+def test_a_current_folder_that_was_removed_is_one_clear_sentence(tmp_path, monkeypatch):
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+    with pytest.raises(CommandMissingError, match=r"^The current folder is not there any more\.$"):
+        resolve([sys.executable])
+
+
 def test_a_missing_folder_is_one_clear_sentence():
     with pytest.raises(CommandMissingError, match="folder gone is not there"):
         resolve([sys.executable], folder="/no/such/gone")
@@ -179,6 +191,37 @@ async def test_a_write_that_never_starts_was_not_sent(tmp_path):
         with pytest.raises(WireError) as caught:
             await process.send(encode({}))
         assert caught.value.raw.delivery is Delivery.NOT_SENT
+
+
+async def test_an_agent_that_stopped_reading_has_failed_by_that_however_it_ends(tmp_path):
+    async with Running(program(tmp_path, "import time; time.sleep(60)"), stall_s=0.01) as process:
+        with pytest.raises(WireError):
+            await process.send(encode({"data": "x" * 1_000_000}))
+        await process.kill()
+        told = process.failure(delivery=Delivery.SENT)
+        assert told.message == "the agent stopped reading its input"
+        assert told.delivery is Delivery.SENT
+
+
+@pytest.mark.parametrize("room", range(5))
+async def test_a_start_for_which_there_are_too_few_descriptors_fails_and_leaves_none(
+    tmp_path, monkeypatch, room
+):
+    before = psutil.Process().num_fds()
+    pipes = [os.pipe() for _ in range(room)]
+
+    def pipe():
+        if not pipes:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return pipes.pop()
+
+    monkeypatch.setattr(process.os, "pipe", pipe)
+    with pytest.raises(WireError) as caught:
+        await AgentProcess(program(tmp_path, ECHO), 5).start()
+    monkeypatch.undo()
+    verdict = classify(caught.value.raw, context=Context(phase=Phase.START))
+    assert (verdict.kind, verdict.delivery) == (Kind.HOST_EXHAUSTED, Delivery.NOT_SENT)
+    assert psutil.Process().num_fds() == before
 
 
 async def test_a_write_to_a_dead_agent_was_not_sent(tmp_path):

@@ -104,6 +104,17 @@ async def test_once_the_writer_is_gone_what_is_there_is_all(pipe):
     assert await pipe.source.read() == b""
 
 
+async def test_a_stray_child_that_writes_on_is_not_read_once_the_writer_is_gone(pipe):
+    await read_twice(pipe, b"before")
+    pipe.write(b"its last words")
+    pipe.source.finish()
+    pipe.write(b"a stray's")
+    assert await pipe.source.read() == b"its last words"
+    assert await pipe.source.read() == b""
+    pipe.write(b"more of it")
+    assert pipe.source.rest() == b""
+
+
 async def test_a_wait_is_ended_by_the_news_that_the_writer_is_gone(pipe):
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(end_later, pipe.source.finish)

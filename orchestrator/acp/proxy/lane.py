@@ -22,6 +22,8 @@ from orchestrator.failure.raw import RawFailure
 from orchestrator.failure.verdict import Delivery
 
 _FULL_BYTES: Final = 64 * 1024 * 1024
+_END_S: Final = 1.0
+"""From a broken input of an agent to its own end."""
 _PATIENCE_S: Final = 1.0
 """How long a cancelled writer may wait to see its line leave."""
 
@@ -171,10 +173,13 @@ class Lane:
 
     async def _write(self) -> None:
         while self._broken is None:
-            while self._waiting:
+            if self._waiting:
                 await self._send(self._waiting.popleft())
-            self._wake = anyio.Event()
-            await self._wake.wait()
+            else:
+                self._wake = anyio.Event()
+                await self._wake.wait()
+        # An agent that can't be written to is no agent: whatever needs it next starts another one.
+        await self.wire.close(_END_S)
 
     async def _send(self, line: _Line) -> None:
         try:

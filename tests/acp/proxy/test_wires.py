@@ -198,6 +198,57 @@ def test_a_line_that_waits_for_a_dead_agent_was_not_sent():
     play(main)
 
 
+def test_an_agent_that_cannot_be_written_to_is_ended():
+    """Else it would count as alive, and nothing that it is asked were ever answered."""
+
+    class Deaf(Script):
+        async def send(self, line):
+            if b"x/large" not in line:
+                await super().send(line)
+                return
+            await anyio.sleep(5)
+            raise WireError(RawFailure.exception(BrokenPipeError(), delivery=Delivery.AMBIGUOUS))
+
+    async def main():
+        async def script(agent):
+            await greet(agent)
+            await anyio.sleep_forever()
+
+        async def next_one(agent):
+            agent.reply(await agent.next("initialize"), {"protocolVersion": 1})
+            agent.reply(await agent.next("x/after"), {"is": "answered"})
+            await anyio.sleep_forever()
+
+        async with staged(Deaf(script), Script(next_one)) as stage:
+            await ready(stage)
+            assert "error" in await stage.client.request("x/large", {})
+            answer = await stage.client.request("x/after", {})
+            assert answer["result"] == {"is": "answered"}
+            assert stage.agents[0].killed
+
+    play(main)
+
+
+async def test_a_cancelled_writer_does_not_wait_for_an_agent_that_reads_nothing():
+    class Deaf(Pipe):
+        async def send(self, line):
+            with anyio.CancelScope(shield=True):
+                await self.opened.wait()
+
+    pipe = Deaf(room=0)
+    lane = Lane(pipe, None)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(lane.tend)
+        async with anyio.create_task_group() as writers:
+            writers.start_soon(lane.send, b"half of it has left\n")
+            writers.start_soon(lane.send, b"nothing of it has\n")
+            await anyio.wait_all_tasks_blocked()
+            writers.cancel_scope.cancel()
+        pipe.opened.set()
+        assert len(lane._waiting) == 0
+        tasks.cancel_scope.cancel()
+
+
 def test_nobody_waits_for_a_lane_that_was_cancelled():
     async def main():
         async def sleeps(agent):

@@ -7,12 +7,13 @@ stdout and stderr to the agent as they are and keeps no copy, so no byte passes 
 Three facts make the tree die.  Our end of LIFELINE closes when we exit, crash or are killed; its
 end of file is the order to kill.  The keeper adopts what the agent's own children leave behind
 (Linux: child subreaper), so a grandchild in a session of its own is still found below it.  And
-the agent gets a parent-death signal, so it does not outlive a keeper that is itself killed.
+the agent gets a parent-death signal, so it does not outlive a keeper that is itself killed; what it
+had started is found by a mark in its environment then.
 
 STATUS carries one JSON line each: `{"pid": n}`, `{"refused": errno, "text": s}`, `{"exit": code}`.
 """
 
-# ruff: noqa: PTH123, PTH208 - pathlib would double the time this script takes to start
+# ruff: noqa: PTH112, PTH123, PTH208 - pathlib would double the time this script takes to start
 
 from __future__ import annotations
 
@@ -29,6 +30,8 @@ from typing import Final
 
 PR_SET_PDEATHSIG: Final = 1
 PR_SET_CHILD_SUBREAPER: Final = 36
+MARK: Final = "TURN_ORCHESTRATOR_TREE"
+"""In the environment of the agent and of all it starts: how they are found without a keeper."""
 _PATIENCE_S: Final = 2.0
 """How long a killed tree may take to vanish; only a process stuck in the kernel takes longer."""
 
@@ -84,14 +87,29 @@ def kill_each(pids: Iterable[int]) -> None:
             continue
 
 
-def kill_orphans(agent: int) -> None:
-    """Kill an agent that has lost its keeper, with its group, and wait until it is gone."""
+def marked(mark: str) -> list[int]:
+    """Every process that inherited this mark, zombies apart; empty where there is no /proc."""
+    entry = f"{MARK}={mark}".encode()
+    found = []
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
+        try:
+            with open(f"/proc/{name}/environ", "rb") as file:
+                if name.isdigit() and entry in file.read().split(b"\0"):
+                    found.append(int(name))
+        except OSError:
+            continue  # gone, or somebody else's
+    return found
+
+
+def kill_orphans(agent: int, mark: str) -> None:
+    """Kill what has lost its keeper, wherever it moved to, and wait until it is gone."""
     deadline = time.monotonic() + _PATIENCE_S
     kill_group(agent)
     while time.monotonic() < deadline:
-        stat = _stat(agent)
-        if stat is None or stat[0] == "Z":
+        left, stat = marked(mark), _stat(agent)
+        if not left and (stat is None or stat[0] == "Z"):
             return
+        kill_each(left)
         time.sleep(0.005)
 
 

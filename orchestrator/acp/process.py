@@ -19,6 +19,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
+from uuid import uuid4
 
 import anyio
 from anyio import to_thread
@@ -134,6 +135,8 @@ class AgentProcess:
     _writing: anyio.Lock = field(factory=partial(anyio.Lock, fast_acquire=True))
     """Nobody else writes as a rule, so nobody has to be let by."""
     _gone: anyio.Event = field(factory=anyio.Event)
+    _mark: str = field(factory=lambda: uuid4().hex)
+    """Every process of its tree has it in its environment."""
     _refused: str = ""
     _stalled: BrokenPipeError | None = None
     """It stopped reading."""
@@ -169,13 +172,14 @@ class AgentProcess:
     def _spawn(self, theirs: Sequence[int]) -> subprocess.Popen[bytes]:
         stdin, stdout, stderr, status, lifeline = theirs
         script = [sys.executable, "-I", "-S", keeper.__file__, str(lifeline), str(status)]
+        env = os.environ if self.command.env is None else self.command.env
         return subprocess.Popen(  # noqa: S603 - the command is the user's own
             [*script, *self.command.argv],
             stdin=stdin,
             stdout=stdout,
             stderr=stderr,
             cwd=self.command.folder,
-            env=None if self.command.env is None else dict(self.command.env),
+            env={**env, keeper.MARK: self._mark},
             pass_fds=(lifeline, status),
             start_new_session=True,
         )
@@ -204,8 +208,8 @@ class AgentProcess:
         with anyio.CancelScope(shield=True):
             await to_thread.run_sync(self._keeper.wait)
             if self.pid is not None and self._keeper.returncode != 0:
-                # Somebody killed the keeper.  The kernel kills the agent; its group is ours to do.
-                await to_thread.run_sync(keeper.kill_orphans, self.pid)
+                # Somebody killed the keeper.  The kernel kills the agent; the rest is ours to do.
+                await to_thread.run_sync(keeper.kill_orphans, self.pid, self._mark)
                 self.exit = self.exit or Exit(-signal.SIGKILL)
         if self.exit is None:
             self.exit = Exit(None)

@@ -7,6 +7,7 @@ be sent again as it was.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -35,6 +36,8 @@ _PIPE_BYTES: Final = 1024 * 1024
 _STDERR_BYTES: Final = 16 * 1024
 _KILL_S: Final = 5.0
 """How long a killed tree may take to be reported gone."""
+_LAST_WORD_S: Final = 1.0
+"""From a pipe found broken to the report of how the agent ended."""
 
 
 class WireError(Exception):
@@ -269,8 +272,8 @@ class AgentProcess:
                 continue
             except BlockingIOError:
                 pass  # the pipe is full
-            except OSError as error:
-                raise _broken(error) from error
+            except OSError:
+                raise await self._broken() from None
             try:
                 with anyio.fail_after(self.stall_s):
                     await anyio.wait_writable(self._stdin)
@@ -280,8 +283,19 @@ class AgentProcess:
                 self._stalled = BrokenPipeError("the agent stopped reading its input")
                 delivery = Delivery.AMBIGUOUS if partly else Delivery.NOT_SENT
                 raise WireError(self.failure(delivery=delivery)) from None
-            except (OSError, anyio.ClosedResourceError) as error:
-                raise _broken(error) from error
+            except (OSError, anyio.ClosedResourceError):
+                raise await self._broken() from None
+
+    async def _broken(self) -> WireError:
+        """A pipe broke under a write: the frame's end never arrived, so nothing was delivered.
+
+        An agent that has died, or that we are ending, is about to say how: that tells more.
+        """
+        with anyio.move_on_after(_LAST_WORD_S):
+            await self._gone.wait()
+            return WireError(self.failure(delivery=Delivery.NOT_SENT))
+        error = BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+        return WireError(RawFailure.exception(error, delivery=Delivery.NOT_SENT))
 
     async def ended(self) -> Exit:
         """Wait until the whole tree is gone."""
@@ -324,11 +338,6 @@ class AgentProcess:
         for source in (self._stdout, self._stderr, self._status):
             source.close()
         self._lifeline = _close(self._lifeline)
-
-
-def _broken(error: Exception) -> WireError:
-    """A pipe that broke under a write: the frame's end never arrived, so nothing was delivered."""
-    return WireError(RawFailure.exception(error, delivery=Delivery.NOT_SENT))
 
 
 def widen(fd: int) -> None:

@@ -225,11 +225,26 @@ async def test_a_start_for_which_there_are_too_few_descriptors_fails_and_leaves_
 
 
 async def test_a_write_to_a_dead_agent_was_not_sent(tmp_path):
-    async with Running(program(tmp_path, "")) as process:
-        await process.ended()
+    dies = "import sys\nsys.stderr.write('npm error code E404\\n')\nsys.exit(1)"
+    async with Running(program(tmp_path, dies)) as process:
+        await process.receive()  # the end of its output: it is dying, and has not told how
         with pytest.raises(WireError) as caught:
             await process.send(encode({}))
-        assert caught.value.raw.delivery is Delivery.NOT_SENT
+        raw = caught.value.raw
+        assert (raw.delivery, raw.exit_code) == (Delivery.NOT_SENT, 1)
+        assert raw.stderr == "npm error code E404\n"
+
+
+async def test_a_write_to_an_agent_on_its_way_out_has_met_a_dead_agent(tmp_path):
+    ignores = "import time\ntime.sleep(60)"
+    async with Running(program(tmp_path, ignores)) as process, anyio.create_task_group() as tasks:
+        tasks.start_soon(process.close, 60)
+        await anyio.wait_all_tasks_blocked()
+        with pytest.raises(WireError) as caught:
+            await process.send(encode({}))
+        verdict = classify(caught.value.raw)
+        assert (verdict.kind, verdict.delivery) == (Kind.AGENT_DIED, Delivery.NOT_SENT)
+        os.kill(process.pid, signal.SIGKILL)
 
 
 async def test_a_cancelled_write_does_not_tear_a_frame(tmp_path):

@@ -125,7 +125,11 @@ class Sessions:
     def _opened(self, asked: Frame, reply: Reply) -> None:
         session_id = reply.fields.get("sessionId")
         if reply.error is None and isinstance(session_id, str) and session_id:
-            self._conversation(session_id, asked, Kept()).opened_by_client(reply)
+            conversation = self.known.get(session_id)
+            if conversation is None or not conversation.prompts:
+                conversation = self._conversation(session_id, asked, Kept())
+            # else the agent gave an id twice: what runs under it still gets its answer
+            conversation.opened_by_client(reply)
         self._answer(asked, reply)
 
     def _loaded(

@@ -320,6 +320,26 @@ def test_a_cancelled_request_stops_its_prompt_and_no_other():
     play(main)
 
 
+def test_an_agent_that_gives_a_sessions_id_to_another_one_keeps_no_prompt_from_its_answer():
+    async def main():
+        async def script(agent):
+            await greet(agent)
+            agent.fail(await agent.next("session/prompt"), *OVERLOADED)
+            agent.reply(await agent.next("session/new"), {"sessionId": "s1"})
+            await says("landed")(agent, await agent.next("session/prompt"))
+            await anyio.sleep_forever()
+
+        async with staged(Script(script)) as stage:
+            session_id = await ready(stage)
+            prompt = stage.client.prompt(session_id)
+            await anyio.sleep(1)
+            assert await stage.client.new() == session_id
+            assert (await stage.client.answer(prompt))["result"] == {"stopReason": "end_turn"}
+            assert stage.client.texts() == ["landed"]
+
+    play(main)
+
+
 def test_a_second_prompt_stands_in_line_instead_of_being_refused():
     async def main():
         async def slow(agent, prompt):

@@ -225,7 +225,10 @@ async def test_a_start_for_which_there_are_too_few_descriptors_fails_and_leaves_
 
 
 async def test_a_write_to_a_dead_agent_was_not_sent(tmp_path):
-    dies = "import sys\nsys.stderr.write('npm error code E404\\n')\nsys.exit(1)"
+    dies = (
+        "import os, sys, time\nos.close(0)\nos.close(1)\ntime.sleep(0.2)\n"
+        "sys.stderr.write('npm error code E404\\n')\nsys.stderr.flush()\nos._exit(1)"
+    )
     async with Running(program(tmp_path, dies)) as process:
         await process.receive()  # the end of its output: it is dying, and has not told how
         with pytest.raises(WireError) as caught:

@@ -210,3 +210,23 @@ async def test_a_file_is_read_to_its_end(tmp_path):
         sizes.append(len(data))
     source.close()
     assert sum(sizes) == 300_000
+
+
+async def test_a_flood_lets_everybody_else_have_a_turn():
+    source, turns = Source(os.open("/dev/zero", os.O_RDONLY)), 0
+
+    async def somebody_else():
+        nonlocal turns
+        while True:
+            await anyio.lowlevel.checkpoint()
+            turns += 1
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(somebody_else)
+        await anyio.lowlevel.checkpoint()
+        before = turns
+        for _ in range(10):
+            assert await source.read()
+        assert turns >= before + 9
+        tasks.cancel_scope.cancel()
+    source.close()

@@ -14,6 +14,7 @@ import anyio
 
 from orchestrator.failure.redact import one_line
 from orchestrator.incident.record import Record
+from orchestrator.runner.cancellation import CANCELLED, is_ours, without_failures
 from orchestrator.sinks import Sink
 from orchestrator.turn.effects import Effect, Note
 from orchestrator.turn.events import Event
@@ -97,21 +98,36 @@ class Delivery:
         try:
             with anyio.fail_after(PATIENCE_S):
                 await getattr(sink, method)(*arguments)
-        except Exception as error:  # noqa: BLE001 - foreign code
+        except (Exception, CANCELLED) as error:
+            if isinstance(error, CANCELLED) and is_ours():
+                raise
             self.sinks = tuple(s for s in self.sinks if s is not sink)
             self._switch_off(sink, error)
             return False
+        except BaseExceptionGroup as group:
+            raise without_failures(group) from None
         return True
 
-    def _switch_off(self, what: Sink | Observer, error: Exception) -> None:
+    def _switch_off(self, what: Sink | Observer, error: BaseException) -> None:
         name = self._names[id(what)]
+        if name in self.switched_off:
+            return  # two deliveries met the same end
         self.switched_off[name] = type(error).__name__
         reason = one_line(f"{type(error).__name__}: {error}")
         logger.error("%s was switched off: %s", name, reason)
         for watcher in self._watchers:
             if id(watcher) != id(what):
-                watcher.sink_failed(name)
-                watcher.sink_switched_off(name)
+                self._count(watcher, name)
+
+    def _count(self, watcher: SinkWatcher, name: str) -> None:
+        """One that can't count is asked no more; it may still observe."""
+        try:
+            watcher.sink_failed(name)
+            watcher.sink_switched_off(name)
+        except Exception as error:  # noqa: BLE001 - foreign code
+            self._watchers = tuple(w for w in self._watchers if w is not watcher)
+            reason = one_line(f"{type(error).__name__}: {error}")
+            logger.error("what happened to %s was not counted: %s", name, reason)  # noqa: TRY400
 
 
 def _unique_names(parts: Iterable[object]) -> dict[int, str]:

@@ -24,6 +24,7 @@ from orchestrator.incident.record import Record
 from orchestrator.runner.agent import Attempt, Prompt
 from orchestrator.runner.audience import Audience
 from orchestrator.runner.backlog import Backlog
+from orchestrator.runner.cancellation import CANCELLED, is_ours
 from orchestrator.runner.clock import Sleep
 from orchestrator.runner.delivery import PATIENCE_S
 from orchestrator.runner.endings import titled
@@ -348,7 +349,9 @@ class Performer:
         try:
             with anyio.move_on_after(PATIENCE_S, shield=True):
                 await method()
-        except Exception as error:  # noqa: BLE001 - foreign code
+        except (Exception, CANCELLED) as error:  # passed on, it would end every turn's helpers
+            if isinstance(error, CANCELLED) and is_ours():
+                raise
             logger.warning("agent.%s raised %s", name, type(error).__name__)
 
     def _tell(self, progress: Progress) -> None:

@@ -1,5 +1,6 @@
 """Sinks and observers are foreign code: one that fails never breaks a turn."""
 
+import asyncio
 import logging
 
 import anyio
@@ -9,7 +10,14 @@ import trio.testing
 from orchestrator import How, Kind, MetricsObserver, Orchestrator, Settings, State
 from orchestrator.runner.delivery import PATIENCE_S
 from orchestrator.sinks.memory import MemorySink
-from orchestrator.testing import JumpingClock, RecordingSink, ScriptedAgent, assert_nothing_lost
+from orchestrator.testing import (
+    HANG,
+    CancellableScriptedAgent,
+    JumpingClock,
+    RecordingSink,
+    ScriptedAgent,
+    assert_nothing_lost,
+)
 from tests.runner.world import a_world
 
 pytestmark = pytest.mark.anyio
@@ -159,3 +167,91 @@ async def test_a_cancelled_delivery_is_no_fault_of_the_sink():
         assert turn.machine.state in {State.WAITING, State.SUPERSEDED}
         assert world.orchestrator.delivery.switched_off == {}
         world.orchestrator.delivery.sinks = ()
+
+
+async def _gone(*_, **__):
+    """What a library's own task, cancelled by that library, raises in whoever awaits it."""
+    task = asyncio.get_running_loop().create_future()
+    task.cancel()
+    await task
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("beside", [False, True])
+@pytest.mark.parametrize("advised", [False, True])
+async def test_a_cancellation_that_nobody_asked_for_is_the_sinks_fault_alone(beside, advised):
+    async def advise(attempt):
+        attempt.advise("slow", "Slow today.")  # delivered by a helper, while the attempt goes on
+        await anyio.sleep(0.01)
+
+    class Broken(MemorySink):
+        deliver = flush = _gone
+
+    broken, good = Broken(), MemorySink()
+    agent = ScriptedAgent([advise, "fine"] if advised else Kind.OVERLOADED, ["fine"])
+    async with a_world(sinks=[broken, good], clock=JumpingClock()) as world:
+        turn = world.session(agent).turn("hi")
+        if beside:
+            async with turn:
+                pass
+        assert (await turn).landed
+        assert world.orchestrator.delivery.switched_off == {"memory": "CancelledError"}
+    assert len(good.records) == 1
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_cancel_that_was_itself_cancelled_leaves_every_other_turn_alone(caplog):
+    class Broken(CancellableScriptedAgent):
+        cancel = _gone
+
+    async with a_world() as world:
+        async with (
+            world.session(ScriptedAgent(["fine"]), "other").turn("hi") as other,
+            world.session(Broken([HANG])).turn("hi") as turn,
+        ):
+            await world.clock.settle()
+            turn.stop(hard=True)
+            await world.clock.settle()
+        assert (turn.outcome.how, other.outcome.how) == (How.STOPPED, How.LANDED)
+    assert "agent.cancel raised CancelledError" in caplog.text
+
+
+async def test_two_deliveries_that_fail_together_switch_a_sink_off_once(caplog):
+    class Slow:
+        async def deliver(self, _):
+            await anyio.lowlevel.checkpoint()
+            raise OSError("disk full")
+
+    metrics = MetricsObserver()
+    async with (
+        a_world(sinks=[Slow()], observers=[metrics]) as world,
+        anyio.create_task_group() as tasks,
+    ):
+        for key in ("a", "b"):
+            turn = world.session(ScriptedAgent(Kind.BILLING), key).turn("hi")
+            tasks.start_soon(turn.wait)
+    errors = metrics.registry.get_sample_value("orchestrator_sink_errors_total", {"sink": "Slow"})
+    assert (errors, len(caplog.records)) == (1, 1)
+
+
+async def test_an_observer_that_cannot_count_a_broken_sink_breaks_no_turn(caplog):
+    class Counts:
+        heard = 0
+
+        def __call__(self, *_):
+            self.heard += 1
+
+        def sink_opened(self, _):
+            pass
+
+        def sink_failed(self, _):
+            raise OSError("no space")
+
+        sink_switched_off = sink_failed
+
+    counts = Counts()
+    async with a_world(sinks=[RecordingSink(error=OSError())], observers=[counts]) as world:
+        outcome = await world.session(ScriptedAgent(Kind.BILLING)).turn("hi")
+    assert outcome.how is How.FAILED
+    assert "was not counted" in caplog.text
+    assert counts.heard == 3  # Started, Began, Failed

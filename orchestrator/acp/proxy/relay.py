@@ -155,15 +155,17 @@ class Proxy:
     async def _start(
         self, frame: Frame, answer: Once[bytes], greet: Callable[[Reply], None]
     ) -> None:
+        failed: StartFailedError | None = None
         try:
             await self.upstream.ready()
         except StartFailedError as error:
-            self.say(f"the agent did not start: {error.verdict.title}")
-            if self.upstream.on_hello is greet:
-                self.upstream.on_hello = None
-            answer(failure_line(frame.message.get("id"), error.verdict))
-            return
-        if not answer.done:
+            failed = error
+        if self.upstream.on_hello is greet:
+            self.upstream.on_hello = None  # it is answered below, and by no later start
+        if failed is not None:
+            self.say(f"the agent did not start: {failed.verdict.title}")
+            answer(failure_line(frame.message.get("id"), failed.verdict))
+        elif not answer.done:
             # Another one was greeted with meanwhile: the agent answers this one too.
             await self._pass(frame)
 

@@ -170,6 +170,34 @@ def test_requests_that_wait_for_the_agent_are_handed_on_in_order():
     play(main)
 
 
+def test_a_greeting_while_the_agent_starts_with_an_earlier_one_is_answered_once():
+    async def slowly(agent):
+        hello = await agent.next("initialize")
+        await anyio.sleep(1)
+        agent.reply(hello, ABOUT)
+        agent.reply(await agent.next("session/list"), {})
+        agent.reply(await agent.next("initialize"), {"its": "own"})
+        await anyio.sleep(1)
+        agent.die()
+        await anyio.sleep_forever()
+
+    async def main():
+        first, third = answering(), answering()
+        async with staged(first, Script(slowly), third) as stage:
+            await idle_death(stage, first)
+            listed = stage.client.ask("session/list", {})
+            await anyio.sleep(0.5)
+            again = stage.client.ask("initialize", {"protocolVersion": 1})
+            assert (await stage.client.answer(listed))["result"] == {}
+            assert (await stage.client.answer(again))["result"] == {"its": "own"}
+            await anyio.sleep(2)
+            # The third process is greeted with it too; the client of this test takes no id twice.
+            assert "result" in await stage.client.request("vendor/of_none", {})
+            assert third.sent[0]["params"] == {"protocolVersion": 1}
+
+    play(main)
+
+
 def test_a_hard_stop_of_one_session_is_a_death_that_the_other_recovers_from():
     async def main():
         async def shared(agent):

@@ -299,7 +299,8 @@ class Conversation(AcpAgent):
 
     async def _opened(self, connection: Connection, reply: Reply) -> None:
         await super()._opened(connection, reply)
-        for method, value in self.dials.items():
+        # As they were chosen: while they are set again the agent may tell what it is set to.
+        for method, value in tuple(self.dials.items()):
             dial = DIALS[method]
             part = reply.fields.get(dial.part)
             if isinstance(part, dict) and part.get(dial.current) == value:

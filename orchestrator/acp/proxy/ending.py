@@ -7,6 +7,7 @@ for everybody: a request for a sign-in, and a refusal of the request itself.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -22,6 +23,8 @@ from orchestrator.incident import extension
 from orchestrator.incident.record import Record, Severity
 from orchestrator.runner import Outcome
 from orchestrator.turn.effects import How
+
+logger = logging.getLogger("orchestrator")
 
 AUTH_REQUIRED: Final = -32000
 INTERNAL_ERROR: Final = -32603
@@ -167,6 +170,13 @@ def failure_line(number: object, verdict: Verdict) -> bytes:
     code = AUTH_REQUIRED if verdict.kind is Kind.AUTH_REQUIRED else INTERNAL_ERROR
     error = {"code": code, "message": verdict.title, "data": {"errorKind": str(verdict.kind)}}
     return encode({"jsonrpc": "2.0", "id": number, "error": error})
+
+
+def mistake_line(number: object, error: Exception) -> bytes:
+    """A mistake of ours, which must not leave a request without its answer."""
+    logger.error("the proxy could not deal with a request", exc_info=error)
+    text = f"This is a mistake of the proxy ({type(error).__name__}); send it again."
+    return failure_line(number, Verdict.of(Kind.INTERNAL_ERROR, text))
 
 
 def record_line(session_id: str, record: Record, *, as_notice: bool = False) -> bytes:

@@ -19,7 +19,7 @@ from orchestrator.acp.agent import SessionFailedError
 from orchestrator.acp.connection import Connection, Reply
 from orchestrator.acp.framing import Frame, encode
 from orchestrator.acp.proxy.conversation import Conversation
-from orchestrator.acp.proxy.ending import failure_line
+from orchestrator.acp.proxy.ending import failure_line, mistake_line
 from orchestrator.acp.proxy.frames import line_of, renumbered, session_of
 from orchestrator.acp.proxy.once import Once
 from orchestrator.acp.proxy.peer import Peer
@@ -133,6 +133,8 @@ class Proxy:
                     await self._hand_on(frame, conversation)
             except (StartFailedError, SessionFailedError) as error:
                 self.peer.post(failure_line(frame.message.get("id"), error.verdict))
+            except Exception as error:  # noqa: BLE001 - told to the client and to the log
+                self.peer.post(mistake_line(frame.message.get("id"), error))
             self._waiting.popleft()
 
     # --- what is decided -------------------------------------------------------------------------

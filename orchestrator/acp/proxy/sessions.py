@@ -15,7 +15,7 @@ from orchestrator.acp.memory import Memory
 from orchestrator.acp.options import Options
 from orchestrator.acp.process import WireError
 from orchestrator.acp.proxy.conversation import DIALS, Conversation
-from orchestrator.acp.proxy.ending import failure_line
+from orchestrator.acp.proxy.ending import failure_line, mistake_line
 from orchestrator.acp.proxy.frames import moved, readdressed, reframed, renumbered
 from orchestrator.acp.proxy.once import Once
 from orchestrator.acp.proxy.peer import Peer
@@ -103,6 +103,8 @@ class Sessions:
         except WireError as error:
             verdict = self.upstream.understand(error.raw, Phase.LOAD)
             self.peer.post(failure_line(number, verdict))
+        except Exception as error:  # noqa: BLE001 - told to the client and to the log
+            self.peer.post(mistake_line(number, error))
         finally:
             sent()
 

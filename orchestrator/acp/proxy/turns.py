@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Any, Final
 from uuid import uuid4
@@ -13,14 +12,12 @@ from attrs import define, field
 from orchestrator.acp.framing import Frame
 from orchestrator.acp.options import Options
 from orchestrator.acp.proxy.conversation import Conversation, Prompted
-from orchestrator.acp.proxy.ending import Ending, failure_line, record_line, row_line
+from orchestrator.acp.proxy.ending import Ending, mistake_line, record_line, row_line
 from orchestrator.acp.proxy.once import Once
 from orchestrator.acp.proxy.peer import Peer
 from orchestrator.acp.proxy.records import Told
 from orchestrator.acp.proxy.sessions import Sessions
-from orchestrator.failure.kinds import Kind
 from orchestrator.failure.speakers import speaker_named
-from orchestrator.failure.verdict import Verdict
 from orchestrator.incident import extension
 from orchestrator.incident.record import Record, Severity
 from orchestrator.runner import Orchestrator, Outcome, Session
@@ -28,8 +25,6 @@ from orchestrator.sinks import Noted
 from orchestrator.turn.effects import Effect, How, Recover, Wait
 from orchestrator.turn.events import Event, Facts
 from orchestrator.turn.machine import TurnMachine
-
-logger = logging.getLogger("orchestrator")
 
 _PROVIDERS: Final = {
     "claude": "anthropic",
@@ -73,11 +68,8 @@ class Turns:
             prompt = frame.message["params"]["prompt"]
             outcome = await session.turn(prompt, turn_id=turn_id, facts=_facts(prompt))
             self._answer(conversation, prompted, outcome)
-        except Exception as error:  # a mistake of ours must not leave a prompt without its answer
-            logger.exception("a turn broke")
-            text = f"This is a mistake of the proxy ({type(error).__name__}); send it again."
-            verdict = Verdict.of(Kind.INTERNAL_ERROR, text)
-            self.peer.post(failure_line(frame.message.get("id"), verdict))
+        except Exception as error:  # noqa: BLE001 - told to the client and to the log
+            self.peer.post(mistake_line(frame.message.get("id"), error))
         finally:
             conversation.prompts.pop(turn_id, None)
             prompted.on_sent()

@@ -3,6 +3,7 @@
 import anyio
 import pytest
 
+from orchestrator.acp.proxy.conversation import Conversation
 from orchestrator.settings.model import Settings, TurnLimits, Watchdogs
 from tests.acp.proxy.harness import AIR, Script, play, staged
 from tests.acp.proxy.test_recoveries import QUICK
@@ -166,6 +167,49 @@ def test_requests_that_wait_for_the_agent_are_handed_on_in_order():
                 "session/load",
                 *[method for method, _ in REQUESTS[:3]],
             ]
+
+    play(main)
+
+
+def test_an_agent_that_tells_its_mode_while_it_is_set_again_gets_what_was_chosen():
+    async def telling(agent):
+        agent.reply(await agent.next("initialize"), ABOUT)
+        agent.reply(await agent.next("session/load"), {})
+        setting = await agent.next("session/set_model")
+        agent.update("s1", sessionUpdate="current_mode_update", currentModeId="default")
+        await anyio.sleep(1)
+        agent.reply(setting, {})
+        agent.reply(await agent.next("session/set_mode"), {})
+        await answering().play(agent)
+
+    async def main():
+        first, second = answering(), Script(telling)
+        async with staged(first, second) as stage:
+            await ready(stage)
+            for dial in ("model", "mode"):
+                await stage.client.request(f"session/set_{dial}", {**IN_SESSION, f"{dial}Id": "my"})
+            first.die()
+            await anyio.sleep(1)
+            answer = await stage.client.request("vendor/of_a_session", IN_SESSION)
+            assert answer["result"] == {"was": "vendor/of_a_session"}
+            assert {**IN_SESSION, "modeId": "my"} in [m.get("params") for m in second.sent]
+
+    play(main)
+
+
+def test_a_mistake_of_ours_costs_one_answer_and_never_the_proxy(monkeypatch):
+    async def main():
+        first, second = answering(), answering()
+        async with staged(first, second) as stage:
+            await idle_death(stage, first)
+            with monkeypatch.context() as broken:
+                broken.setattr(Conversation, "open", lambda _: 1 / 0)
+                answer = await stage.client.request("vendor/of_a_session", IN_SESSION)
+                assert answer["error"]["message"] == (
+                    "This is a mistake of the proxy (ZeroDivisionError); send it again."
+                )
+            answer = await stage.client.request("vendor/of_a_session", IN_SESSION)
+            assert answer["result"] == {"was": "vendor/of_a_session"}
 
     play(main)
 

@@ -120,7 +120,7 @@ class Journal:
             return None
         try:
             return reader(self, told)
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             self.counts.unknown += 1  # a type that we know, in a shape that we do not
             return None
 
@@ -176,10 +176,11 @@ def files(path: Path) -> list[Path]:
         if number:
             aside.append((int(number[1]), file))
     found = [file for _, file in sorted(aside, reverse=True)]
-    if path.is_file():
+    if path.exists() and not path.is_dir():  # a pipe can be read too
         found.append(path)
     if not found:
-        raise JournalError(f"{path}: there is no such file")
+        what = "this is a folder, not a file" if path.is_dir() else "there is no such file"
+        raise JournalError(f"{path}: {what}")
     return found
 
 

@@ -1,7 +1,9 @@
 """The journal: what is written, what is read back, and what becomes of a broken one."""
 
 import json
+import os
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -276,6 +278,26 @@ def test_bounds_that_make_no_sense_are_refused():
 def test_a_journal_that_is_not_there_is_an_error(tmp_path):
     with pytest.raises(JournalError, match="there is no such file"):
         list(Journal(tmp_path / "none.jsonl").turns())
+    with pytest.raises(JournalError, match="this is a folder, not a file"):
+        list(Journal(tmp_path).turns())
+
+
+def test_a_turn_with_a_number_beyond_any_is_skipped_and_counted(tmp_path):
+    line = {"v": 1, "line": "turn", "run": "r", "turn": float("inf")}
+    (tmp_path / "odd.jsonl").write_text(json.dumps(line))
+    journal = Journal(tmp_path / "odd.jsonl")
+    assert list(journal.turns()) == []
+    assert journal.counts.unknown == 1
+
+
+def test_a_journal_is_read_from_a_pipe_too(tmp_path):
+    reader, writer = os.pipe()
+    os.write(writer, b"torn\n")
+    os.close(writer)
+    journal = Journal(Path(f"/dev/fd/{reader}"))
+    assert list(journal.turns()) == []
+    os.close(reader)
+    assert journal.counts.torn == 1
 
 
 def test_settings_are_written_once_for_each_change(path):

@@ -87,7 +87,7 @@ def resolve(
         raise CommandMissingError(f"The session's folder {home.name} is not there.")
     word = words[0]
     if os.sep in word:
-        path = Path(word).expanduser().absolute()
+        path = Path(os.path.expanduser(word)).absolute()  # noqa: PTH111 - leaves a stranger's `~`
         if not os.access(path, os.X_OK) or path.is_dir():
             raise CommandMissingError(
                 f"{path.name} is not a program that can be run; check its path."

@@ -126,6 +126,7 @@ def test_a_path_that_the_user_wrote_is_taken_as_it_is(tmp_path, monkeypatch):
         ([], "No agent command was given; put it after `--`."),
         (["no-such-agent"], "no-such-agent was not found; install it, or write its full path."),
         (["/no/such/agent"], "agent is not a program that can be run; check its path."),
+        (["~nobody-of-that-name/agent"], "agent is not a program that can be run; check its path."),
         (["/usr"], "usr is not a program that can be run; check its path."),
     ],
 )

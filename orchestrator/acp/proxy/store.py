@@ -26,11 +26,15 @@ _OURS: Final = re.compile(r"[0-9a-f]{32}/[0-9a-f]{32}\.(json|\d+)")
 """Files of ours below the folder: whole ones, and what a crash left half written."""
 
 
-def default_folder(environ: Mapping[str, str] | None = None) -> Path:
-    """Where state goes by the XDG rules."""
+def default_folder(environ: Mapping[str, str] | None = None) -> Path | None:
+    """Where state goes by the XDG rules; None for a user who has no home."""
     environ = os.environ if environ is None else environ
-    home = environ.get("XDG_STATE_HOME", "")
-    base = Path(home) if Path(home).is_absolute() else Path.home() / ".local" / "state"
+    base = Path(environ.get("XDG_STATE_HOME", ""))
+    if not base.is_absolute():
+        try:
+            base = Path.home() / ".local" / "state"
+        except RuntimeError:
+            return None
     return base / "turn-orchestrator" / "proxy"
 
 

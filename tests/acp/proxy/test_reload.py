@@ -1,12 +1,13 @@
 """A conversation that is loaded again tells its past incidents under the ids they had live."""
 
 import json
+from pathlib import Path
 
 import anyio
 import pytest
 
 from orchestrator.acp.proxy.records import IncidentMap, Told
-from orchestrator.acp.proxy.store import Store, default_folder
+from orchestrator.acp.proxy.store import Kept, Store, default_folder
 from tests.acp.proxy.harness import AIR, Script, greet, play, staged
 from tests.acp.proxy.test_turns import failed, ready, says, scripted, told
 from tests.acp.replay_agent import recordings, replay_wire
@@ -331,6 +332,15 @@ def test_a_folder_that_cannot_be_written_is_said_and_costs_nothing_else(tmp_path
 def test_state_goes_where_xdg_says(tmp_path):
     assert default_folder({"XDG_STATE_HOME": str(tmp_path)}).is_relative_to(tmp_path)
     assert default_folder({"XDG_STATE_HOME": "relative"}).parts[-4:-2] == (".local", "state")
+
+
+def test_a_user_without_a_home_is_served_and_nothing_is_kept(monkeypatch):
+    def homeless():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", homeless)
+    assert default_folder({}) is None
+    assert Store(None, "agent").save("s1", Kept())
 
 
 def test_what_nobody_used_for_long_is_forgotten(tmp_path):

@@ -90,7 +90,8 @@ def read_address(text: str) -> Address:
         host = host[1:-1]
     elif ":" in host or not text.strip():
         host, port = "", ""
-    if not port.isascii() or not port.isdecimal() or int(port) > _HIGHEST_PORT:
+    is_number = port.isascii() and port.isdecimal() and len(port) <= len(str(_HIGHEST_PORT))
+    if not is_number or int(port) > _HIGHEST_PORT:
         raise ValueError(
             f"listen: {text!r} is not allowed; HOST:PORT with a port from 0 to {_HIGHEST_PORT} is, "
             f"such as {LOOPBACK}:{PORT}"
@@ -102,9 +103,12 @@ def listen(address: Address) -> Listener | CannotListen:
     """Bind and listen, so that the first client can connect before the app is served."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
+        address.host.encode("idna")  # else the socket would be left open behind an odd error
         bound = socket.create_server((address.host, address.port), family=family, backlog=_BACKLOG)
     except OSError as error:
         return CannotListen(address, _reason(error))
+    except UnicodeError:
+        return CannotListen(address, "that can't be the name of a machine")
     return Listener(Address(address.host, bound.getsockname()[1]), bound)
 
 

@@ -29,7 +29,9 @@ def test_an_address_is_loopback_unless_a_host_is_named(text, address):
     assert read_address(text) == address
 
 
-@pytest.mark.parametrize("text", ["", ":", "::1", "host:port", "host:70000", "host:-1", "host:1.5"])
+@pytest.mark.parametrize(
+    "text", ["", ":", "::1", "host:port", "host:70000", "host:-1", "host:1.5", "1" * 5000]
+)
 def test_an_address_that_is_none_is_refused_with_what_is_allowed(text):
     with pytest.raises(ValueError, match=r"listen: .* is not allowed; HOST:PORT .* is"):
         read_address(text)
@@ -62,6 +64,12 @@ def test_an_address_that_is_taken_is_one_clear_value():
 def test_an_address_of_another_machine_is_one_clear_value():
     refused = listen(Address("192.0.2.1", 9464))
     assert str(refused) == "cannot listen on 192.0.2.1:9464: cannot assign requested address"
+
+
+@pytest.mark.parametrize("host", ["ü..example", "a" * 70])
+def test_an_address_that_can_be_no_machines_is_one_clear_value(host):
+    refused = listen(Address(host, 9464))
+    assert str(refused).endswith(":9464: that can't be the name of a machine")
 
 
 def test_an_address_of_version_six_is_written_in_brackets():

@@ -29,6 +29,13 @@ def renumbered(frame: Frame, number: object) -> bytes:
     return encode({**frame.message, "id": number}) if spliced is None else spliced
 
 
+def id_key(number: Any) -> str:
+    """One id, however it is spelled: what was asked as 1.0 is answered by many peers as 1."""
+    if isinstance(number, float) and number.is_integer():
+        number = int(number)
+    return json.dumps(number)
+
+
 def session_of(message: Mapping[str, Any]) -> str:
     """The session that a request, a notification or an answer names; empty when it names none."""
     for part in ("params", "result"):

@@ -6,13 +6,12 @@ dropped, and a question of the next process that has the number of a void one ge
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final
 
 from attrs import define, field, frozen
 
 from orchestrator.acp.framing import Frame
-from orchestrator.acp.proxy.frames import line_of, renumbered
+from orchestrator.acp.proxy.frames import id_key, line_of, renumbered
 from orchestrator.acp.watch import Watch
 
 _REMEMBERED: Final = 1000
@@ -42,11 +41,11 @@ class Questions:
     def ask(self, frame: Frame, watch: Watch | None) -> Frame:
         """Note a question; the answer is the frame under the id that the client is to see."""
         number = frame.message.get("id")
-        key = json.dumps(number)
+        key = id_key(number)
         if key in self._void or key in self._open:
             self._aliases += 1
             alias = f"{self.id_prefix}question:{self._aliases}"
-            key = json.dumps(alias)
+            key = id_key(alias)
             frame = Frame(renumbered(frame, alias), {**frame.message, "id": alias})
         self._open[key] = _Question(number, watch)
         if watch is not None:
@@ -56,7 +55,7 @@ class Questions:
     def answer(self, frame: Frame) -> bytes | None:
         """The client's answer as the agent is to get it; None when nobody waits for it."""
         shown = frame.message.get("id")
-        key = json.dumps(shown)
+        key = id_key(shown)
         question = self._open.pop(key, None)
         if question is None:
             self._void.pop(key, None)

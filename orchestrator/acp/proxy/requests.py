@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +9,7 @@ from attrs import define, field, frozen
 
 from orchestrator.acp.connection import Reply
 from orchestrator.acp.framing import Frame
+from orchestrator.acp.proxy.frames import id_key
 
 Hook = Callable[[Reply], None]
 
@@ -35,12 +35,12 @@ class Requests:
     _pending: dict[str, Pending] = field(factory=dict)
 
     def add(self, pending: Pending) -> None:
-        self._pending[json.dumps(pending.number)] = pending
+        self._pending[id_key(pending.number)] = pending
 
     def answer(self, frame: Frame) -> bytes | None:
         """The agent's answer as the client is to get it; None when nothing waits for it."""
         message = frame.message
-        pending = self._pending.pop(json.dumps(message.get("id")), None)
+        pending = self._pending.pop(id_key(message.get("id")), None)
         if pending is None:
             self.dropped += 1
             return None

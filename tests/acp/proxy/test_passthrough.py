@@ -280,3 +280,29 @@ def test_updates_behind_an_answer_stay_behind_it():
             assert stage.client.frames[4]["params"]["update"]["title"] == "a title"
 
     play(main)
+
+
+def test_an_answer_finds_its_request_however_the_number_is_spelled():
+    async def main():
+        async def in_javascript(agent):
+            await greet(agent)
+            asked = await agent.next("session/list")
+            agent.say({"id": int(asked["id"]), "result": {}})
+            agent.say({"id": 3.0, "method": "fs/read_text_file", "params": {"sessionId": "s1"}})
+            await anyio.sleep_forever()
+
+        async with staged(Script(in_javascript)) as stage:
+            await ready(stage)
+            stage.client.ask("session/list", number=7.0)
+            assert (await stage.client.answer(7))["result"] == {}
+            await stage.client.until(lambda: stage.client.frames[-1].get("id") == 3)
+            stage.client.send({"id": 3, "result": {"content": "x"}})
+            await anyio.sleep(1)
+            assert stage.agents[0].sent[-1] == {
+                "jsonrpc": "2.0",
+                "id": 3,
+                "result": {"content": "x"},
+            }
+            assert stage.proxy.questions.open == 0
+
+    play(main)

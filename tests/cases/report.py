@@ -11,11 +11,12 @@ from collections import defaultdict
 from orchestrator.failure.kinds import Kind
 from tests.cases.load import HERE, differences, load, verdict
 
-FILES = ("failures.jsonl", "wider.jsonl", "near_misses.jsonl")
+FILES = ("failures.jsonl", "wider.jsonl", "near_misses.jsonl", "held_out.jsonl")
 _TITLES = {
     "failures.jsonl": "Failures that real people met",
     "wider.jsonl": "The same kinds in other words, from other providers",
     "near_misses.jsonl": "Near misses, and kinds that no real case shows",
+    "held_out.jsonl": "Real failures that no rule was written for when they were first met",
 }
 
 _PROVIDERS = (
@@ -72,6 +73,16 @@ def section(name):
     )
 
 
+def first_contact():
+    """What the classifier said of the held-out failures before any rule was changed for them."""
+    cases = load("held_out.jsonl")
+    right = sum(case["first_contact"] == case["expect"]["kind"] for case in cases)
+    return (
+        f"When they were first met, {right} of these {len(cases)} were right.  Six of them stood"
+        " under another label then, which the table of kinds corrected."
+    )
+
+
 def report():
     head = (
         "# How the classifier stands on its cases\n\n"
@@ -80,7 +91,7 @@ def report():
         "from a label of low confidence.  Labels we disagree with: `disagreements.json`.\n"
         "Written by `python -m tests.cases.report`."
     )
-    return "\n\n".join((head, *(section(name) for name in FILES))) + "\n"
+    return "\n\n".join((head, *(section(name) for name in FILES), first_contact())) + "\n"
 
 
 if __name__ == "__main__":

@@ -9,13 +9,13 @@ import pytest
 from orchestrator.failure.kinds import Kind
 from tests.cases.golden import golden
 from tests.cases.load import HERE, differences, load, verdict
-from tests.cases.report import report
+from tests.cases.report import FILES, report
 
 DISAGREEMENTS = json.loads((HERE / "disagreements.json").read_text("utf-8"))
 """Cases whose label we think is wrong: id and reason."""
 
 
-@pytest.mark.parametrize("name", ["failures.jsonl", "wider.jsonl", "near_misses.jsonl"])
+@pytest.mark.parametrize("name", FILES)
 def test_every_case_that_is_not_doubtful_is_right(name):
     wrong = {
         case["id"]: found
@@ -28,11 +28,7 @@ def test_every_case_that_is_not_doubtful_is_right(name):
 
 
 def test_every_case_has_its_own_id_and_says_what_is_expected():
-    cases = [
-        case
-        for name in ("failures.jsonl", "wider.jsonl", "near_misses.jsonl")
-        for case in load(name)
-    ]
+    cases = [case for name in FILES for case in load(name)]
     assert len({case["id"] for case in cases}) == len(cases)
     assert all(case["expect"]["kind"] in set(Kind) for case in cases)
 
@@ -44,11 +40,7 @@ def test_there_are_at_least_150_near_misses_and_each_says_what_it_mutates():
 
 
 def test_every_kind_has_a_case():
-    cases = [
-        case
-        for name in ("failures.jsonl", "wider.jsonl", "near_misses.jsonl")
-        for case in load(name)
-    ]
+    cases = [case for name in FILES for case in load(name)]
     assert {case["expect"]["kind"] for case in cases} == {kind.value for kind in Kind}
 
 

@@ -22,8 +22,9 @@ for holder, name in ((re2, "compile"), (re2.Set, "SearchSet")):
     setattr(holder, name, lambda *given, make=make: made.append(given) or make(*given))
 
 from tests.cases.load import load, verdict
+from tests.cases.report import FILES
 
-for file in ("failures.jsonl", "wider.jsonl", "near_misses.jsonl"):
+for file in FILES:
     for case in load(file):
         verdict(case)
 assert not made, made

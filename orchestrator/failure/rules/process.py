@@ -174,6 +174,7 @@ RULES: Final[tuple[Rule, ...]] = (
             r"\b(?:agent|server|process) (?:did not|didn't|failed to) (?:start|respond"
             r"|initiali[sz]e|become ready) (?:within|in time|after)"
         ),
+        r"\bunable to (?:start|initiali[sz]e) (?:with)?(?:in|after) \d+ ?s",
         unless=r"\btls\b|\bssl\b|\bhttp\b",
     ),
     says(

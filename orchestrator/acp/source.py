@@ -17,7 +17,7 @@ from array import array
 from typing import Final
 
 import anyio
-from anyio.lowlevel import cancel_shielded_checkpoint
+from anyio.lowlevel import checkpoint
 from attrs import define, field
 
 _READ_BYTES: Final = 256 * 1024
@@ -44,7 +44,7 @@ class Source:
         if self._held is None and (self._loop is None or self._left is not None):
             self._held = self._take()
             if self._held is not None and len(self._held) >= _FLOOD_BYTES:
-                await cancel_shielded_checkpoint()
+                await checkpoint()  # what is held stays, should this be cancelled
         while self._held is None:
             await self._wait()
         data, self._held = self._held, None

@@ -230,3 +230,15 @@ async def test_a_flood_lets_everybody_else_have_a_turn():
         assert turns >= before + 9
         tasks.cancel_scope.cancel()
     source.close()
+
+
+async def test_a_read_of_a_flood_can_be_cancelled_and_loses_nothing():
+    source = Source(os.open("/dev/zero", os.O_RDONLY))
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        while True:
+            await source.read()
+    held = source._held
+    assert held
+    assert await source.read() is held
+    source.close()

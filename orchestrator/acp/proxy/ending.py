@@ -28,7 +28,7 @@ logger = logging.getLogger("orchestrator")
 
 AUTH_REQUIRED: Final = -32000
 INTERNAL_ERROR: Final = -32603
-_OWN_CARRIER: Final = frozenset((AUTH_REQUIRED, -32700, -32600, -32601, -32602))
+_OWN_CARRIER: Final = (AUTH_REQUIRED, -32700, -32600, -32601, -32602)
 """Codes that say something about the request, which a client acts on."""
 
 

@@ -187,7 +187,8 @@ class Proxy:
 
     async def _load(self, frame: Frame) -> bool:
         params = frame.message.get("params")
-        if not isinstance(params, dict) or not isinstance(params.get("sessionId"), str):
+        session_id = params.get("sessionId") if isinstance(params, dict) else None
+        if not isinstance(session_id, str) or not session_id.strip():
             return False
         await self._tasks.start(self.sessions.load, frame)
         return True

@@ -61,10 +61,10 @@ class Turns:
         turn_id = uuid4().hex
         prompted = Prompted(frame, on_sent=Once(task_status.started))
         conversation.prompts[turn_id] = prompted
-        session = self.session(conversation)
-        if session.current is not None:
-            prompted.on_sent()
         try:
+            session = self.session(conversation)
+            if session.current is not None:
+                prompted.on_sent()
             prompt = frame.message["params"]["prompt"]
             outcome = await session.turn(prompt, turn_id=turn_id, facts=_facts(prompt))
             self._answer(conversation, prompted, outcome)

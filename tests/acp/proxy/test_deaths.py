@@ -197,6 +197,39 @@ def test_an_agent_that_tells_its_mode_while_it_is_set_again_gets_what_was_chosen
     play(main)
 
 
+@pytest.mark.parametrize("session_id", ["", " "])
+def test_a_session_that_is_loaded_under_no_id_ends_no_proxy(session_id):
+    nameless = {"sessionId": session_id}
+
+    async def main():
+        agent = answering()
+        async with staged(agent) as stage:
+            await ready(stage)
+            assert "result" in await stage.client.request("session/load", {**nameless, **PLACE})
+            prompt = {**nameless, "prompt": [{"type": "text", "text": "hi"}]}
+            answer = await stage.client.request("session/prompt", prompt)
+            assert answer["result"] == {"was": "session/prompt"}
+
+    play(main)
+
+
+def test_an_error_whose_code_is_none_is_a_failure_as_any():
+    async def script(agent):
+        agent.reply(await agent.next("initialize"), ABOUT)
+        agent.reply(await agent.next("session/new"), {"sessionId": "s1"})
+        agent.fail(await agent.next("session/prompt"), ["s1"], "invalid request")
+        await anyio.sleep_forever()
+
+    async def main():
+        async with staged(Script(script)) as stage:
+            await ready(stage, AIR)
+            answer = await stage.client.answer(stage.client.prompt("s1"))
+            assert answer["result"]["stopReason"] == "end_turn"
+            assert stage.client.records()[-1][1]["severity"] == "error"
+
+    play(main)
+
+
 def test_a_mistake_of_ours_costs_one_answer_and_never_the_proxy(monkeypatch):
     async def main():
         first, second = answering(), answering()

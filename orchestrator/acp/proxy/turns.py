@@ -13,6 +13,7 @@ from orchestrator.acp.framing import Frame
 from orchestrator.acp.options import Options
 from orchestrator.acp.proxy.conversation import Conversation, Prompted
 from orchestrator.acp.proxy.ending import Ending, mistake_line, record_line, row_line
+from orchestrator.acp.proxy.frames import id_key
 from orchestrator.acp.proxy.once import Once
 from orchestrator.acp.proxy.peer import Peer
 from orchestrator.acp.proxy.records import Told
@@ -85,13 +86,14 @@ class Turns:
 
     def stop_prompt(self, number: object) -> bool:
         """Stop the prompt of this id; False when there is none."""
+        key = id_key(number)
         for client_id, session in self._talks.items():
             conversation = self.sessions.known.get(client_id)
             if conversation is None:  # it could not be loaded
                 continue
             for turn in session.turns:
                 prompted = conversation.prompts.get(turn.id)
-                if prompted is not None and prompted.frame.message.get("id") == number:
+                if prompted is not None and id_key(prompted.frame.message.get("id")) == key:
                     turn.stop()
                     return True
         return False

@@ -320,6 +320,22 @@ def test_a_cancelled_request_stops_its_prompt_and_no_other():
     play(main)
 
 
+def test_a_cancelled_request_that_names_no_id_stops_nothing():
+    async def main():
+        async with staged(scripted(fails(*OVERLOADED))) as stage:
+            session_id = await ready(stage)
+            prompt = {"sessionId": session_id, "prompt": [{"type": "text", "text": "hi"}]}
+            stage.client.ask("session/prompt", prompt, number=0)
+            await anyio.sleep(1)
+            stage.client.notify("$/cancel_request", {"requestId": False})
+            await anyio.sleep(0.1)
+            assert "0" not in stage.client.answers
+            stage.client.notify("$/cancel_request", {"requestId": 0})
+            assert (await stage.client.answer(0))["result"]["stopReason"] == "cancelled"
+
+    play(main)
+
+
 def test_an_agent_that_gives_a_sessions_id_to_another_one_keeps_no_prompt_from_its_answer():
     async def main():
         async def script(agent):

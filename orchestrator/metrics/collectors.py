@@ -2,18 +2,25 @@
 
 A child of prometheus-client takes a lock and checks its arguments at each call, which would be the
 larger part of what counting costs.  So what only goes up or down is a `Tally`: a plain number that
-is brought into its child when somebody collects.
+is brought into its child when somebody collects.  And a histogram's sizes go into a `Spread`, which
+is read then.
 """
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Callable, Iterable, Iterator
-from itertools import product
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import accumulate, product
 from threading import Lock
 from typing import Any, Final
 
 import prometheus_client as prometheus
+from prometheus_client.metrics_core import HistogramMetricFamily
+from prometheus_client.samples import Exemplar
+from prometheus_client.utils import floatToGoString
 
 from orchestrator.metrics.series import Labels, Series, Type
 
@@ -53,6 +60,32 @@ class Tally:
             self._child.inc(1, self._exemplar)
 
 
+class Spread:
+    """Sizes by bucket.  `observe` is for the thread of the event loop alone."""
+
+    __slots__ = ("_bounds", "_counts", "_exemplars", "sum")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self._bounds = (*bounds, math.inf)
+        self._counts = [0] * len(self._bounds)
+        self._exemplars: list[Exemplar | None] = [None] * len(self._bounds)
+        self.sum = 0.0
+
+    def observe(self, size: float, exemplar: dict[str, str] | None = None) -> None:
+        """Count a size; the last one in a bucket gives its exemplar."""
+        place = bisect_left(self._bounds, size)
+        self._counts[place] += 1
+        self.sum += size
+        if exemplar is not None:
+            self._exemplars[place] = Exemplar(exemplar, size, time.time())
+
+    def buckets(self) -> list[Any]:
+        """Upper bound, count up to there and exemplar of each bucket, as prometheus-client asks."""
+        names = map(floatToGoString, self._bounds)
+        counts = map(float, accumulate(tuple(self._counts)))
+        return list(zip(names, counts, tuple(self._exemplars), strict=True))
+
+
 class _Ours:
     """Brings itself up to date before it is collected, without the `_created` twin of a series."""
 
@@ -82,7 +115,17 @@ class _Gauge(_Ours, prometheus.Gauge):
 
 
 class _Histogram(_Ours, prometheus.Histogram):
-    pass
+    spreads: Mapping[str, Spread] = {}
+    """By the value of its one label, where no other process reads them."""
+
+    def collect(self) -> Iterator[prometheus.Metric]:
+        if not self.spreads:
+            yield from super().collect()
+            return
+        family = HistogramMetricFamily(self._name, self._documentation, labels=self._labelnames)
+        for label, spread in self.spreads.items():
+            family.add_metric((label,), spread.buckets(), spread.sum)
+        yield family
 
 
 _CLASSES: Final[dict[Type, Any]] = {
@@ -118,6 +161,14 @@ def children(series: Series, collector: Any, providers: Iterable[str]) -> dict[A
 def many_processes() -> bool:
     """Whether other processes expose what this one counts."""
     return "PROMETHEUS_MULTIPROC_DIR" in os.environ
+
+
+def spread(series: Series, collector: Any, bound: dict[Any, Any]) -> dict[Any, Any]:
+    """Put a spread in the place of each child, unless another process reads it."""
+    if many_processes():
+        return bound
+    collector.spreads = {label: Spread(series.buckets) for label in bound}
+    return dict(collector.spreads)
 
 
 def tallied(collector: Any, bound: dict[Any, Any]) -> dict[Any, Any]:

@@ -2,7 +2,7 @@
 
 `MetricsObserver` is called after each event that a turn machine handled.  It decides nothing and
 keeps nothing about a turn beyond its end.  A count is a plain addition, brought into the collectors
-when somebody collects; what goes into a histogram is observed where it happens.
+when somebody collects.
 
 A turn's id appears only as an exemplar.  Made for one event loop; a scrape from another thread
 reads, and never loses a count.
@@ -20,7 +20,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 from orchestrator.failure.kinds import Kind
 from orchestrator.incident.record import Record
-from orchestrator.metrics.collectors import build, children, many_processes, tallied
+from orchestrator.metrics.collectors import build, children, many_processes, spread, tallied
 from orchestrator.metrics.series import (
     OTHER,
     RECOVERING,
@@ -289,6 +289,9 @@ class MetricsObserver:
         self._folded = tuple(built[name] for name in _TALLIED)
         for name in _TALLIED:
             bound[name] = tallied(built[name], bound[name])
+        for series in SERIES:
+            if series.type is Type.HISTOGRAM:
+                bound[series.name] = spread(series, built[series.name], bound[series.name])
         self._turns = bound["turns_total"]
         self._landed_clean = self._turns[TurnOutcome.LANDED_CLEAN]
         self._in_progress = bound["turns_in_progress"][""]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, cast
 from uuid import uuid4
+from weakref import ReferenceType, ref
 
 import anyio
-from attrs import evolve, frozen
+from attrs import define, evolve
 
 from orchestrator.errors import AgentError, RuntimeFailure
 from orchestrator.failure.classify import classify
@@ -52,7 +53,7 @@ class RetryRefusedError(ValueError):
     """`session.retry` was asked for something that can't be tried again; the text says why."""
 
 
-@frozen
+@define
 class _Again:
     """What it takes to run a failed turn again."""
 
@@ -60,6 +61,13 @@ class _Again:
     facts: Facts
     clean: bool
     structural: bool
+    tried: ReferenceType[Turn] | None = None
+    """The turn that does; one that nobody holds any more was never run."""
+
+    @property
+    def is_being_tried(self) -> bool:
+        turn = None if self.tried is None else self.tried()
+        return turn is not None and turn.outcome is None
 
 
 class Session:
@@ -135,7 +143,8 @@ class Session:
 
         It has a new, full ladder.  It sends the message again if nothing was shown or run, else it
         asks to continue.  Raises
-        RetryRefusedError when the message can't succeed, or is not known (any more).
+        RetryRefusedError when the message can't succeed, is being tried again already (a button
+        that was pressed twice), or is not known (any more).
         """
         again = self._again.get(incident_id)
         if again is None:
@@ -147,7 +156,10 @@ class Session:
                 "retry: this message can't succeed in this conversation; change it, or start a new"
                 " session"
             )
+        if again.is_being_tried:
+            raise RetryRefusedError("retry: this message is being tried again; wait for its end")
         turn = self.turn(again.prompt, turn_id=turn_id, facts=again.facts)
+        again.tried = ref(turn)
         if not again.clean:
             turn.opening = Payload.CONTINUE
             turn.machine.clean = False  # what was shown then is shown now

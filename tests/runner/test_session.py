@@ -123,6 +123,21 @@ async def test_retry_is_refused_for_what_can_not_succeed():
             session.retry(failed.record.id)
 
 
+async def test_a_retry_that_is_asked_for_twice_runs_once_until_it_has_ended():
+    async with a_world() as world:
+        session = world.session(ScriptedAgent(*[Kind.BILLING] * 3))
+        incident = (await session.turn("hi")).record.id
+        again = session.retry(incident)
+        with pytest.raises(RetryRefusedError, match="is being tried again"):
+            session.retry(incident)
+        async with again:
+            with pytest.raises(RetryRefusedError):
+                session.retry(incident)
+        assert (await session.retry(incident)).how is How.FAILED
+        session.retry(incident)  # dropped, so never run
+        assert session.retry(incident).outcome is None
+
+
 async def test_retry_is_refused_for_an_incident_nobody_knows():
     async with a_world() as world:
         with pytest.raises(RetryRefusedError, match="'x:error' is no failed turn"):

@@ -4,8 +4,8 @@
 Two tags stand where something was removed: `[REDACTED: suspicious URL to <host>]` for a URL that
 carries a credential or looks like a smuggled payload, and `[REDACTED: credential]` for the rest.
 
-This is the door.  What finds secrets (`secret_search`, `secret_values`) loads at the first text
-that has to pass it: a program whose turns all land never pays for that.
+This is the door.  What finds secrets (`secret_search`, `secret_values`, `cuts`) loads at the first
+text that has to pass it: a program whose turns all land never pays for that.
 """
 
 from __future__ import annotations
@@ -13,13 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Final
-
-CREDENTIAL_TAG: Final = "[REDACTED: credential]"
-MAX_LINE: Final = 2000
-"""Characters of `one_line` before the dropped length is named."""
-SURPLUS: Final = 2000
-"""Characters read beyond a cut, to see what the cut would tear apart."""
+from typing import Any
 
 
 @cache
@@ -34,6 +28,13 @@ def _values() -> tuple[Callable[[object], Any], Callable[[object], str]]:
     from orchestrator.failure.secret_values import cleaned, lined  # noqa: PLC0415
 
     return cleaned, lined
+
+
+@cache
+def _cuts() -> tuple[Callable[[str, int], str], Callable[[str, int], str]]:
+    from orchestrator.failure import cuts  # noqa: PLC0415
+
+    return cuts.head, cuts.tail
 
 
 def scrub(text: str) -> str:
@@ -64,34 +65,13 @@ def one_line(value: object) -> str:
 
 
 def head(text: str, longest: int) -> str:
-    """The start of a text, scrubbed.
-
-    Half of a secret is no longer recognised as one.  So more is read than is kept, and as much as
-    was read too far goes again, with the first half of whatever the cut tore apart.
-    """
-    if len(text) <= longest:
-        return scrub(text)
-    start = scrub(text[: longest + SURPLUS]) if longest else ""
-    return (start if len(text) <= longest + SURPLUS else start[:-SURPLUS])[:longest]
+    """The start of a text, scrubbed so that the cut hides no secret."""
+    return _cuts()[0](text, longest)
 
 
 def tail(text: str, longest: int) -> str:
-    """The end of a text, scrubbed; what `head` says holds the other way round."""
-    if len(text) <= longest:
-        return scrub(text)
-    cut = max(0, len(text) - longest - SURPLUS)
-    end = scrub(_armour_before(text, cut) + text[cut:])
-    return (end[SURPLUS:] if cut else end)[-longest:]
-
-
-def _armour_before(text: str, cut: int) -> str:
-    """The first line of a key in armour that the cut goes through; such a key can be long."""
-    begun = text.rfind("-----BEGIN ", 0, cut)
-    armour = _ARMOUR.match(text, begun) if begun > text.rfind("-----END ", 0, cut) else None
-    return f"{armour[0]}\n" if armour else ""
-
-
-_ARMOUR = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+    """The end of a text, scrubbed in the same way."""
+    return _cuts()[1](text, longest)
 
 
 _CONTROL = re.compile(

@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
+from typing import Final
 
 from orchestrator.failure import secret_names as names
 from orchestrator.failure import secret_shapes as shapes
@@ -25,8 +26,9 @@ from orchestrator.failure import secret_urls as urls
 from orchestrator.failure.base64_runs import CORE, is_aws_secret, is_text, runs, unbase64
 from orchestrator.failure.linear import Signs, compile_signs
 from orchestrator.failure.randomness import MIXED_CASE
-from orchestrator.failure.redact import CREDENTIAL_TAG
 from orchestrator.failure.secret_views import ESCAPED, views
+
+CREDENTIAL_TAG: Final = "[REDACTED: credential]"
 
 _MAX_ROUNDS = 6
 _MAX_LAYERS = 2

@@ -12,8 +12,11 @@ from attrs import define
 
 from orchestrator.failure import secret_names as names
 from orchestrator.failure import secret_search as search
-from orchestrator.failure.redact import CREDENTIAL_TAG, MAX_LINE, SURPLUS, head, scrub
+from orchestrator.failure.cuts import SURPLUS, head
+from orchestrator.failure.secret_search import CREDENTIAL_TAG, without_secrets
 
+MAX_LINE: Final = 2000
+"""Characters of `lined` before the dropped length is named."""
 _READ = 4 * MAX_LINE
 """Characters of a value that are read for its line; redaction makes most texts shorter."""
 _MAX_DEPTH = 64
@@ -42,7 +45,7 @@ class _Room:
         """A text that was scrubbed, its start where there is no more room."""
         longest, self.left = max(self.left, 0), self.left - len(text)
         if len(text) <= longest:
-            return scrub(text)
+            return without_secrets(text)
         mark = f"... ({len(text) - longest} more characters)"
         self.dropped += len(text) - longest - len(mark)
         return f"{head(text, longest)}{mark}"
@@ -61,7 +64,7 @@ _SHORT_KEY: Final = 24
 
 @lru_cache(maxsize=512)
 def _clean_key(name: str) -> str:
-    return scrub(name)
+    return without_secrets(name)
 
 
 def cleaned(value: object) -> Any:

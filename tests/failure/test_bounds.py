@@ -6,9 +6,12 @@ import pytest
 
 from orchestrator.failure import secret_search
 from orchestrator.failure.classify import classify
+from orchestrator.failure.cuts import head, tail
 from orchestrator.failure.explain import explain
 from orchestrator.failure.raw import RawFailure
-from orchestrator.failure.redact import CREDENTIAL_TAG, MAX_LINE, head, one_line, scrub, tail
+from orchestrator.failure.redact import one_line, scrub
+from orchestrator.failure.secret_search import CREDENTIAL_TAG
+from orchestrator.failure.secret_values import MAX_LINE
 from orchestrator.failure.sentences import MAX_READ
 from orchestrator.failure.unwrap import MAX_ALL, MAX_TEXT, Contents
 from orchestrator.failure.verdict import Context

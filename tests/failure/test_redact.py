@@ -9,15 +9,10 @@ from hypothesis import strategies as st
 from orchestrator.failure.base64_runs import CORE, runs
 from orchestrator.failure.linear import compile_signs, find_all, find_next
 from orchestrator.failure.randomness import MIXED_CASE, random_enough
-from orchestrator.failure.redact import (
-    CREDENTIAL_TAG,
-    MAX_LINE,
-    one_line,
-    scrub,
-    scrub_value,
-    terminal_line,
-)
+from orchestrator.failure.redact import one_line, scrub, scrub_value, terminal_line
+from orchestrator.failure.secret_search import CREDENTIAL_TAG
 from orchestrator.failure.secret_shapes import SHAPES
+from orchestrator.failure.secret_values import MAX_LINE
 from orchestrator.failure.secret_views import ESCAPED, views
 from orchestrator.failure.secret_words import NONE, STRONG, strength
 from tests.failure.false_positives import touched

@@ -281,6 +281,7 @@ def test_an_agent_that_shortens_its_conversation_without_end_is_stopped(run):
     (record,) = of_turn(run)
     assert (record.severity, record.category) == ("error", "limit")
     assert record.actions == ("new_session",)
-    assert record.title.startswith("The agent wrote 21 messages in a row")
+    told = re.match(r"The agent wrote (\d+) messages in a row", record.title)
+    assert 21 <= int(told[1]) < 30  # what it wrote before it was stopped counts too
     assert run.requests < 30
     assert run.late_requests == 0
